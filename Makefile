@@ -1,0 +1,60 @@
+# make demo    compile the detector example and say where the results are
+# make test    the tests
+# make check   lint, format, types, import contracts, then the tests: what CI runs
+# make format, make schemas, make golden, make nightly, make clean
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PYTEST_FLAGS ?=
+
+.PHONY: demo test check lint format schemas golden nightly clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/dagsched compile examples/detector.yaml
+	$(BIN)/dagsched graph examples/detector.yaml -o build/detector/detector.svg
+	@echo
+	@echo "The results are in build/detector/:"
+	@ls build/detector
+
+test: $(VENV)/.installed-dev
+	$(BIN)/pytest -n $(WORKERS) $(PYTEST_FLAGS)
+
+check: lint test
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+# The two JSON schemas that editors read.
+schemas: $(VENV)/.installed-dev
+	$(BIN)/python -m dagsched.schemas schemas
+
+# Rewrite the golden files; read the difference before you keep it.
+golden: $(VENV)/.installed-dev
+	$(BIN)/pytest -q --rewrite-golden $(PYTEST_FLAGS)
+
+# The same tests with many more random plans (an hour or so).
+nightly: $(VENV)/.installed-dev
+	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile nightly $(PYTEST_FLAGS)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +
+
+# A virtual environment for users (.installed) and for developers (.installed-dev). Both are brought up to date when
+# pyproject.toml changes; an environment whose interpreter is gone is made anew.
+$(VENV)/.installed: pyproject.toml
+	@sh tools/make_venv.sh $(VENV) .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml
+	@sh tools/make_venv.sh $(VENV) '.[test,dev]'
+	@touch $@ $(VENV)/.installed

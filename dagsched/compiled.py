@@ -1,0 +1,35 @@
+"""What ``compile`` yields: the schedule with everything that led to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dagsched.cost.model import Device
+from dagsched.diagnostics import Diagnostic
+from dagsched.hazards.model import Hazards
+from dagsched.plan.model import Plan
+from dagsched.proof.model import Proof
+from dagsched.schedule.model import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A proved schedule.
+
+    ``plan`` is as written, ``resolved`` has rings, versions and flat loops; ``streams`` maps each op's name to its
+    stream; ``warnings`` are what the user should look at. Counts: ``waits_found`` cross-stream hazards before
+    elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles.
+    """
+
+    plan: Plan
+    resolved: Plan
+    device: Device
+    hazards: Hazards
+    streams: dict[str, str]
+    schedule: Schedule
+    proof: Proof
+    policy: str
+    waits_found: int
+    waits_kept: int
+    handles: int
+    warnings: tuple[Diagnostic, ...] = ()

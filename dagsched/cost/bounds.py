@@ -1,0 +1,159 @@
+"""How fast any schedule could be: limits that neither streams nor waits can beat.
+
+For one run: the longest chain of dependent instances, and the work of the busiest engine spread over its lanes. For a
+loop: the busiest engine's work an iteration, and the maximum cycle ratio of the dependencies (a cycle of total
+duration W whose hazards span D iterations takes at least W / D an iteration; Reiter 1968, *Scheduling parallel
+computations*). All in whole ticks and fractions, so that a limit that is met is met exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dagsched.cost.durations import OpCost
+from dagsched.cost.engines import engine_capacity
+from dagsched.cost.estimate import Instance
+from dagsched.cost.queues import TICKS, to_ticks
+
+Edge = tuple[int, int, int]
+"""(before, after, distance): ``after@i`` starts no earlier than ``before@(i - distance)`` ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit in ticks, and what binds it: an engine by name, or the ops of a path or cycle in order."""
+
+    ticks: Fraction
+    engine: str | None = None
+    ops: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """The limit in seconds."""
+        return float(self.ticks / TICKS)
+
+    @property
+    def binds(self) -> str:
+        """What binds, for people."""
+        if self.engine is not None:
+            return f"engine {self.engine} is busy all the time"
+        if not self.ops:
+            return "nothing"
+        ops = self.ops if len(self.ops) <= 8 else (*self.ops[:4], "...", *self.ops[-3:])
+        return " -> ".join(ops)
+
+
+def bound_makespan(instances: Sequence[Instance], lanes: Sequence[int], engines: Sequence[str]) -> Bound:
+    """The stronger of critical path and busiest engine, for one run of the instances (in a topological order)."""
+    return max(find_critical_path(instances), find_busiest(instances, lanes, engines), key=lambda bound: bound.ticks)
+
+
+def find_critical_path(instances: Sequence[Instance]) -> Bound:
+    """The chain of dependent instances that takes longest."""
+    ends: list[int] = []
+    before: list[int] = []
+    for instance in instances:
+        newest = max(instance.predecessors, key=lambda p: ends[p], default=-1)
+        before.append(newest)
+        ends.append((ends[newest] if newest >= 0 else 0) + to_ticks(instance.seconds))
+    if not ends:
+        return Bound(Fraction(0))
+    at = max(range(len(ends)), key=lambda p: ends[p])
+    longest, chain = ends[at], []
+    while at >= 0:
+        chain.append(instances[at].op)
+        at = before[at]
+    return Bound(Fraction(longest), ops=tuple(reversed(chain)))
+
+
+def find_busiest(instances: Sequence[Instance], lanes: Sequence[int], engines: Sequence[str]) -> Bound:
+    """The engine with the most work for each unit of its capacity."""
+    work = [0] * len(lanes)
+    for instance in instances:
+        work[instance.engine] += to_ticks(instance.seconds) * instance.share
+    bounds = [Bound(Fraction(w, n), engine=name) for w, n, name in zip(work, lanes, engines, strict=True)]
+    return max(bounds, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
+
+
+def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Sequence[Edge]) -> Bound:
+    """The least time an iteration, for a loop body of these ops with these dependencies (numbers into ``ops``).
+
+    An op has one stream for all iterations, so its instances run one after another: that is added here.
+    """
+    work: dict[str, Fraction] = {}
+    for op in ops:
+        cost = costs[op]
+        load = Fraction(to_ticks(cost.seconds) * cost.share, engine_capacity(cost.engine))
+        work[cost.engine.name] = work.get(cost.engine.name, Fraction(0)) + load
+    busiest = max(
+        (Bound(w, engine=name) for name, w in work.items()), key=lambda b: b.ticks, default=Bound(Fraction(0))
+    )
+    own = [(number, number, 1) for number in range(len(ops))]
+    ratio, cycle = find_cycle_ratio([to_ticks(costs[op].seconds) for op in ops], [*edges, *own])
+    return busiest if busiest.ticks >= ratio else Bound(ratio, ops=tuple(ops[number] for number in cycle))
+
+
+def find_cycle_ratio(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fraction, tuple[int, ...]]:
+    """The maximum over all cycles of (sum of ``ticks``) / (sum of distances), and a cycle that has it.
+
+    ``(0, ())`` where there is no cycle of positive duration. Raises ValueError for a cycle of distance 0, which no
+    order of execution satisfies. Newton's iteration: each round finds a cycle that beats the ratio so far.
+    """
+    ordered = sorted(edges)
+    ratio = Fraction(0)
+    best: tuple[int, ...] = ()
+    while True:
+        cycle = _better_cycle(ticks, ordered, ratio)
+        if cycle is None:
+            return ratio, best
+        distance = sum(d for _, _, d in cycle)
+        if distance <= 0:
+            raise ValueError("a cycle of dependencies within one iteration")
+        ratio = Fraction(sum(ticks[before] for before, _, _ in cycle), distance)
+        best = tuple(before for before, _, _ in cycle)
+
+
+def _better_cycle(ticks: Sequence[int], edges: Sequence[Edge], ratio: Fraction) -> list[Edge] | None:
+    """A cycle whose duration exceeds ``ratio`` times its distance (Bellman and Ford, longest paths), or None."""
+    p, q = ratio.numerator, ratio.denominator
+    length = [0] * len(ticks)
+    by: list[Edge | None] = [None] * len(ticks)
+    for _ in range(len(ticks) + 1):
+        changed = False
+        for edge in edges:
+            before, after, distance = edge
+            reached = length[before] + ticks[before] * q - distance * p
+            if reached > length[after]:
+                length[after], by[after], changed = reached, edge, True
+        if not changed:
+            return None
+        cycle = _cycle_of(by)
+        if cycle is not None:
+            return cycle
+    raise AssertionError("unreachable: lengths grow for longer than any simple path only along a cycle")
+
+
+def _cycle_of(by: Sequence[Edge | None]) -> list[Edge] | None:
+    """A cycle of the graph in which every node has at most the one edge that last reached it."""
+    seen = [0] * len(by)
+    for root in range(len(by)):
+        at = root
+        while seen[at] == 0:
+            seen[at] = root + 1
+            edge = by[at]
+            if edge is None:
+                break
+            at = edge[0]
+        edge = by[at]
+        if seen[at] != root + 1 or edge is None:
+            continue
+        cycle = [edge]
+        while edge[0] != at:
+            following = by[edge[0]]
+            assert following is not None
+            edge = following
+            cycle.append(edge)
+        return cycle[::-1]
+    return None

@@ -1,0 +1,25 @@
+"""Bandwidths as people write them: ``25 GB/s`` to bytes a second."""
+
+from __future__ import annotations
+
+from dagsched.plan.units import UnitError, parse_size
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes a second, at least 1; the unit must be given (``25 GB/s``). Raises :class:`UnitError`."""
+    size, slash, second = text.rpartition("/")
+    if not slash or second.strip() not in ("s", "sec", "second"):
+        shown = text.strip()[:40]
+        plain = size.strip() if slash else shown
+        helpful = f"write `{plain}/s`" if plain and plain[-1] == "B" else "for example `25 GB/s`"
+        raise UnitError(f"`{shown}` is not a bandwidth, which has a unit per second", helpful)
+    try:
+        number = parse_size(size)
+    except UnitError as error:
+        remedy = error.remedy
+        if remedy and remedy.endswith("`"):
+            remedy = "for example `25 GB/s`" if "48MiB" in remedy else f"{remedy[:-1]}/s`"
+        raise UnitError(error.message.replace("a size", "a bandwidth"), remedy, error.offset) from None
+    if size.strip()[-1:].isdigit():
+        raise UnitError(f"`{text.strip()}` does not say bytes of what unit", f"write `{size.strip()} GB/s`")
+    return float(number)

@@ -1,0 +1,144 @@
+"""The library's front: load or build a plan, compile it, and use the schedule.
+
+>>> plan = dagsched.load("detector.yaml")        # doctest: +SKIP
+>>> schedule = dagsched.compile(plan)            # doctest: +SKIP
+>>> schedule.write("build/", targets=["acl-cpp"])  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dagsched.compiled import Compiled
+from dagsched.compiler import compile_plan
+from dagsched.cost.devices import load_device
+from dagsched.diagnostics import Diagnostic, Source, UsageError
+from dagsched.files import decode_source
+from dagsched.output import write_files
+from dagsched.plan import model
+from dagsched.plan.builder import Plan
+from dagsched.plan.reader import read_plan
+from dagsched.schedule import model as schedule_model
+
+if TYPE_CHECKING:
+    from networkx import MultiDiGraph
+
+
+__all__ = ["Plan", "Schedule", "compile", "load", "loads", "read_file", "schedule_files"]
+
+
+class Schedule:
+    """A compiled, proved schedule. ``compiled`` has everything that led to it, as data."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+
+    @property
+    def name(self) -> str:
+        """The plan's name."""
+        return self.compiled.schedule.name
+
+    @property
+    def model(self) -> schedule_model.Schedule:
+        """Streams, events and steps, as data."""
+        return self.compiled.schedule
+
+    @property
+    def streams(self) -> dict[str, str]:
+        """The stream of each op."""
+        return dict(self.compiled.streams)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the plan's author should look at."""
+        return self.compiled.warnings
+
+    @property
+    def graph(self) -> MultiDiGraph[str]:
+        """Ops and hazards as a networkx graph (see :func:`dagsched.hazards.graph.build_graph`)."""
+        from dagsched.hazards.graph import build_graph
+
+        return build_graph(self.compiled.resolved, self.compiled.hazards, self.compiled.streams)
+
+    def to_text(self) -> str:
+        """The schedule for people: one step a line."""
+        from dagsched.schedule.writer import schedule_text
+
+        return schedule_text(self.compiled.schedule)
+
+    def to_json(self) -> str:
+        """The schedule as ``NAME.schedule.json`` holds it."""
+        from dagsched.schedule.writer import schedule_json
+
+        return schedule_json(self.compiled.schedule)
+
+    def to_yaml(self) -> str:
+        """The schedule as YAML."""
+        from dagsched.schedule.writer import schedule_yaml
+
+        return schedule_yaml(self.compiled.schedule)
+
+    def summary(self) -> str:
+        """What ``dagsched compile`` prints."""
+        from dagsched.view.summary import summary_text
+
+        return summary_text(self.compiled)
+
+    def write(self, directory: str | os.PathLike[str], targets: Sequence[str] = ("acl-cpp",)) -> list[Path]:
+        """Write the schedule, its proof and the targets' files into a directory, whole or not at all."""
+        return write_files(Path(directory), schedule_files(self.compiled, targets))
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.name!r}: {len(self.compiled.streams)} ops, {self.compiled.waits_kept} waits>"
+
+
+def schedule_files(compiled: Compiled, targets: Sequence[str]) -> dict[str, str]:
+    """The files of a compiled plan by name: the schedule, what the targets emit, and the proof."""
+    from dagsched.emit.targets import emit_targets
+
+    texts = emit_targets(compiled, list(dict.fromkeys(["schedule", *targets])))
+    proof = json.dumps(compiled.proof.document, indent=1, ensure_ascii=False, sort_keys=False)
+    return {**texts, "proof.json": proof + "\n"}
+
+
+def load(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan file.
+
+    Raises :class:`PlanError` with all that is wrong, :class:`UsageError` for an unreadable file.
+    """
+    return Plan.from_model(read_plan(read_file(path)))
+
+
+def loads(text: str, name: str = "<text>") -> Plan:
+    """Read a plan from text; ``name`` is what messages call it."""
+    return Plan.from_model(read_plan(Source(name, text)))
+
+
+def compile(
+    plan: Plan | model.Plan | str | os.PathLike[str], *, device: str | Mapping[str, Any] | None = None
+) -> Schedule:
+    """Compile a plan, built, loaded, or named by its file.
+
+    ``device`` (a profile's name, path or data) overrides the plan's own.
+
+    Raises :class:`PlanError`, :class:`LimitError` (the device cannot hold it), or :class:`ProofError` (a bug).
+    """
+    if isinstance(plan, (str, os.PathLike)):
+        plan = load(plan)
+    frozen = plan if isinstance(plan, model.Plan) else plan.model
+    spec = dict(device) if isinstance(device, Mapping) else device
+    return Schedule(compile_plan(frozen, device=None if spec is None else load_device(spec)))
+
+
+def read_file(path: str | os.PathLike[str]) -> Source:
+    """A file's text; raises :class:`UsageError` where it cannot be read or is not text."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        headline = f"`{os.fspath(path)}` cannot be read: {(error.strerror or str(error)).lower()}"
+        raise UsageError([Diagnostic("U001", headline)]) from error
+    return decode_source(data, os.fspath(path))

@@ -1,0 +1,72 @@
+"""Make explicit what a plan leaves open: inner loops, the order, ring depths and versions.
+
+The result means what the plan as written means. It is the form that all later passes read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dagsched.diagnostics import Diagnostic, PlanError
+from dagsched.plan.expressions import Expr
+from dagsched.plan.meaning import written_never_read
+from dagsched.plan.model import Access, Loop, Op, Plan
+from dagsched.plan.order import order_ops
+from dagsched.plan.rings import choose_rings, set_depths
+from dagsched.plan.segments import split_segments
+from dagsched.plan.unroll import unroll_loops
+from dagsched.plan.versions import bare_version, find_newest
+
+
+def resolve_plan(plan: Plan) -> Plan:
+    """Unroll, order, and fix rings and versions; raises :class:`PlanError` with all that is wrong."""
+    ordered, cycles = order_ops(unroll_loops(plan))
+    depths, faults = choose_rings(ordered, split_segments(ordered))
+    if cycles or faults:
+        raise PlanError([*cycles, *faults])
+    return name_versions(set_depths(ordered, depths))
+
+
+def name_versions(plan: Plan) -> Plan:
+    """Give every access of a buffer with several slots its version; buffers of one slot have none."""
+    segments = split_segments(plan)
+    newest = {
+        name: find_newest(segments, name) for name, buffer in plan.buffers.items() if (buffer.ring.depth or 1) > 1
+    }
+    items: list[Op | Loop] = []
+    for number, segment in enumerate(segments):
+        bare = {name: bare_version(segments, versions, number) for name, versions in newest.items()}
+        ops = tuple(
+            replace(op, accesses=tuple(_name_version(access, bare) for access in op.accesses)) for op in segment.ops
+        )
+        if segment.loop:
+            items.append(replace(segment.loop, body=ops))
+        else:
+            items.extend(ops)
+    return replace(plan, items=tuple(items))
+
+
+def _name_version(access: Access, bare: dict[str, Expr | None]) -> Access:
+    if access.buffer not in bare:
+        return access if access.version is None else replace(access, version=None)
+    return access if access.version is not None else replace(access, version=bare[access.buffer])
+
+
+def find_warnings(plan: Plan) -> list[Diagnostic]:
+    """What a resolved plan's author should look at: buffers whose contents nothing uses."""
+    segments = split_segments(plan)
+    warnings = []
+    for buffer in plan.buffers.values():
+        writer = written_never_read(segments, buffer)
+        if writer is not None:
+            warnings.append(
+                Diagnostic(
+                    code="P230",
+                    headline=f"nothing reads `{buffer.name}`, which `{writer.name}` writes",
+                    where=buffer.where,
+                    source=plan.source,
+                    help=f"mark `{buffer.name}` with `output: true` if the program's user reads it",
+                    severity="warning",
+                )
+            )
+    return warnings

@@ -1,0 +1,153 @@
+"""Choose how many slots each buffer has, without changing what the plan means.
+
+A depth is right where ``dagsched.plan.meaning`` finds no fault with it. A fixed depth is checked; ``auto`` takes the
+smallest depth of two or more that keeps the meaning where the plan names versions, two where a plain buffer can be
+renamed (every iteration writes before it reads), and one elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dagsched.diagnostics import Diagnostic, Label, closest
+from dagsched.plan.meaning import Fault, Touch, find_fault, touches_of, uses_versions
+from dagsched.plan.model import Buffer, Plan, Ring
+from dagsched.plan.samples import choose_samples, find_limits
+from dagsched.plan.segments import Segment
+
+DEEPEST = 64
+"""``auto`` looks no further than this for a depth that keeps the versions that a plan reads."""
+
+PREFERRED = 2
+"""What ``auto`` gives a buffer that can be renamed: one slot to fill while the other is read."""
+
+Samples = list[tuple[dict[str, int], tuple[int, ...]]]
+
+
+def choose_rings(plan: Plan, segments: tuple[Segment, ...]) -> tuple[dict[str, int], list[Diagnostic]]:
+    """A depth for every buffer, and what is wrong with the plan's reads, versions and rings."""
+    samples = choose_samples(plan, segments, find_limits(plan, segments))
+    depths: dict[str, int] = {}
+    faults: list[Diagnostic] = []
+    touched = touches_of(segments)
+    for buffer in plan.buffers.values():
+        touches = touched.get(buffer.name) or [[] for _ in segments]
+        depth, fault = choose_depth(segments, buffer, touches, samples)
+        depths[buffer.name] = depth
+        if fault:
+            faults.append(describe_fault(plan, buffer, fault, depth))
+    return depths, faults
+
+
+def choose_depth(
+    segments: tuple[Segment, ...], buffer: Buffer, touches: list[list[Touch]], samples: Samples
+) -> tuple[int, Fault | None]:
+    """The depth of one buffer, with the fault that stands in the way of it (None: the depth keeps the meaning)."""
+    versions = uses_versions(touches)
+    ring = buffer.ring
+    if ring.depth is not None:
+        return ring.depth, find_fault(segments, buffer, touches, ring.depth, versions or ring.depth > 1, samples)
+    looped = any(rows and segment.loop for rows, segment in zip(touches, segments, strict=True))
+    top = ring.max if ring.max is not None else DEEPEST
+    if not versions:
+        plain = find_fault(segments, buffer, touches, 1, False, samples)
+        if plain or not looped:
+            return max(1, ring.min), plain
+        wanted = max(ring.min, min(PREFERRED, top))
+        fault = find_fault(segments, buffer, touches, wanted, False, samples) if wanted > 1 else None
+        return (1, fault if ring.min > 1 else None) if fault else (wanted, None)
+    first: Fault | None = None
+    for depth in range(max(ring.min, min(PREFERRED, top)), top + 1):
+        fault = find_fault(segments, buffer, touches, depth, True, samples)
+        if fault is None:
+            return depth, None
+        first = first or fault
+        if fault.kind in ("unwritten", "bounds", "version"):
+            return depth, fault
+    return top, first
+
+
+def describe_fault(plan: Plan, buffer: Buffer, fault: Fault, depth: int) -> Diagnostic:
+    """What is wrong, in words."""
+    version = f"`{buffer.name}@{fault.version}`"
+    shown = version if fault.access.version is not None or (buffer.ring.depth or 1) > 1 else f"`{buffer.name}`"
+    counts = ", ".join(f"`{name}` = {value}" for name, value in fault.params if _matters(plan, name))
+    notes = [f"in iteration {fault.iteration}" + (f", with {counts}" if counts else "")] if _looped(plan, fault) else []
+    if counts and not notes:
+        notes = [f"with {counts}"]
+    labels = _writers(plan, buffer)
+    if fault.kind == "unwritten":
+        code = "P210"
+        headline = f"`{fault.op.name}` reads {shown}, which nothing has written before it"
+        help_ = _how_to_write(plan, buffer, fault)
+    elif fault.kind == "clash":
+        code = "P213"
+        headline = f"`{fault.op.name}` reads one version of `{buffer.name}` and overwrites it with another"
+        notes.append(f"both live in slot {fault.version % depth} of a ring of {depth}")
+        help_ = f"give `{buffer.name}` `ring: {depth + 1}` or `ring: auto`, or use `updates: [{buffer.name}]`"
+    elif fault.kind == "version":
+        code = "P214"
+        headline = f"which version of `{buffer.name}` `{fault.op.name}` means is not clear here"
+        help_ = f"name it, as in `{buffer.name}@0`"
+    elif fault.kind == "bounds":
+        code = "P215"
+        headline = f"`{fault.op.name}` reaches outside `{buffer.name}`"
+        extents = " x ".join(str(extent) for extent in buffer.extents)
+        notes.append(f"`{buffer.name}` holds {extents} {'elements' if buffer.shape else 'bytes'}")
+        help_ = "lower the count or the bound, or make the buffer larger"
+    else:
+        code = "P211" if buffer.ring.depth is not None else "P212"
+        reader = f"`{fault.op.name}` would see other contents"
+        headline = f"a ring of {max(depth, buffer.ring.min)} is too short for `{buffer.name}`: {reader}"
+        if fault.kind == "renamed":
+            headline = f"`{buffer.name}` cannot be a ring of {max(depth, buffer.ring.min)}: {reader}"
+        notes.append(
+            f"{version} is overwritten before it is read"
+            if fault.kind == "overwritten"
+            else f"`{buffer.name}` carries its contents from one iteration to the next"
+        )
+        help_ = f"use `ring: auto` for `{buffer.name}`"
+        if buffer.ring.depth is None:
+            help_ = f"raise `max` in the ring of `{buffer.name}`" if fault.kind == "overwritten" else "use `ring: 1`"
+    return Diagnostic(
+        code, headline, fault.access.where or fault.op.where, plan.source, labels, tuple(notes[:2]), help_
+    )
+
+
+def _matters(plan: Plan, name: str) -> bool:
+    return name in plan.params
+
+
+def _looped(plan: Plan, fault: Fault) -> bool:
+    return all(fault.op.name != item.name for item in plan.items if hasattr(item, "name"))
+
+
+def _writers(plan: Plan, buffer: Buffer) -> tuple[Label, ...]:
+    """Where the buffer is written, at most two places."""
+    labels = []
+    for op in plan.ops():
+        for access in op.accesses:
+            where = access.where or op.where
+            if access.buffer == buffer.name and access.mode.writes and where:
+                labels.append(Label(where, f"`{op.name}` writes it here"))
+    return tuple(labels[:2])
+
+
+def _how_to_write(plan: Plan, buffer: Buffer, fault: Fault) -> str:
+    written = {access.buffer for op in plan.ops() for access in op.accesses if access.mode.writes}
+    if fault.access.version is not None:
+        return f"write `{buffer.name}@{fault.version}` before, or mark `{buffer.name}` with `input: true`"
+    if buffer.name in written and any(value == 0 for _, value in fault.params):
+        return f"write `{buffer.name}` before the loop as well, or mark it with `input: true`"
+    guess = closest(buffer.name, written - {buffer.name})
+    hint = f" (did you mean `{guess}`?)" if guess and buffer.name not in written else ""
+    return f"write `{buffer.name}` before, or mark it with `input: true`{hint}"
+
+
+def set_depths(plan: Plan, depths: dict[str, int]) -> Plan:
+    """The plan with every ring fixed."""
+    buffers = {
+        name: replace(buffer, ring=Ring(depths[name], depths[name], depths[name]))
+        for name, buffer in plan.buffers.items()
+    }
+    return replace(plan, buffers=buffers)

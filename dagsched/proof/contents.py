@@ -1,0 +1,146 @@
+"""What was done to each buffer so far: the accesses that a later one can conflict with, and who wrote which bytes.
+
+:class:`Accesses` keeps, per slot, every access that is not covered by a later write (whoever conflicts with a covered
+one conflicts with that write as well, and the two have been checked against each other). :class:`Contents` keeps the
+last writer of every byte. Both know boxes only, and are found by the lowest bound on the first axis.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+from dagsched.plan.model import Mode
+from dagsched.proof.clocks import Instance
+from dagsched.proof.instances import Box
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """Whether two boxes share a byte."""
+    return all(max(p[0], q[0]) < min(p[1], q[1]) for p, q in zip(a, b, strict=True))
+
+
+def covers(a: Box, b: Box) -> bool:
+    """Whether ``a`` contains all of ``b``."""
+    return all(p[0] <= q[0] and q[1] <= p[1] for p, q in zip(a, b, strict=True))
+
+
+def cut_out(a: Box, b: Box) -> list[Box]:
+    """``a`` without ``b``, as disjoint boxes."""
+    parts: list[Box] = []
+    rest = list(a)
+    for axis in range(len(a)):
+        (lo, hi), (cut_lo, cut_hi) = rest[axis], b[axis]
+        if cut_lo >= hi or cut_hi <= lo:
+            return [a]
+        if lo < cut_lo:
+            parts.append((*rest[:axis], (lo, cut_lo), *rest[axis + 1 :]))
+        if cut_hi < hi:
+            parts.append((*rest[:axis], (cut_hi, hi), *rest[axis + 1 :]))
+        rest[axis] = (max(lo, cut_lo), min(hi, cut_hi))
+    return parts
+
+
+@dataclass(slots=True)
+class Spans:
+    """Boxes with a value each, sorted by their lowest bound."""
+
+    rows: list[tuple[int, int, Box, object]] = field(default_factory=list)
+    widest: int = 0
+    number: int = 0
+
+    def add(self, box: Box, value: object) -> None:
+        """Enter a box."""
+        self.number += 1
+        self.widest = max(self.widest, box[0][1] - box[0][0])
+        insort(self.rows, (box[0][0], self.number, box, value))
+
+    def around(self, box: Box) -> tuple[int, int]:
+        """The range of rows that can overlap a box."""
+        first = bisect_right(self.rows, (box[0][0] - self.widest,))
+        return first, bisect_left(self.rows, (box[0][1],))
+
+    def overlapping(self, box: Box) -> Iterator[tuple[Box, object]]:
+        """The rows that overlap a box."""
+        first, last = self.around(box)
+        for _, _, other, value in self.rows[first:last]:
+            if overlap(other, box):
+                yield other, value
+
+
+class Accesses:
+    """Reads, writes and accumulates of one slot."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Mode, Spans] = {mode: Spans() for mode in Mode}
+
+    def enter(self, box: Box, mode: Mode, instance: Instance) -> Iterator[tuple[Mode, Instance]]:
+        """Yield the accesses that conflict with a new one, then keep it."""
+        found: list[tuple[Mode, Instance]] = []
+        for other, spans in self.rows.items():
+            if not spans.rows or (mode is other and mode in (Mode.READ, Mode.ACCUMULATE)):
+                continue
+            if mode is Mode.READ and other is Mode.READ:
+                continue
+            found += [(other, value) for _, value in spans.overlapping(box) if value is not instance]  # type: ignore[misc]
+        yield from found
+        if mode in (Mode.WRITE, Mode.UPDATE):
+            for spans in self.rows.values():
+                self._drop(spans, box, None)
+        else:
+            self._drop(self.rows[mode], box, instance)
+        self.rows[mode].add(box, instance)
+
+    @staticmethod
+    def _drop(spans: Spans, box: Box, newer: Instance | None) -> None:
+        """Drop what a write covers, or the same op's earlier access that a newer one of its stream stands for."""
+        first, last = spans.around(box)
+        kept = []
+        for row in spans.rows[first:last]:
+            value = row[3]
+            assert isinstance(value, Instance)
+            same = newer is None or (
+                value.name == newer.name and value.stream == newer.stream and value.position < newer.position
+            )
+            if not (same and covers(box, row[2])):
+                kept.append(row)
+        spans.rows[first:last] = kept
+
+    def live(self) -> Iterator[tuple[Mode, Box, Instance]]:
+        """All that is kept."""
+        for mode, spans in self.rows.items():
+            for _, _, box, value in spans.rows:
+                assert isinstance(value, Instance)
+                yield mode, box, value
+
+
+class Contents:
+    """Who wrote the bytes of each block (a slot, or a version)."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[Hashable, Spans] = {}
+
+    def write(self, key: Hashable, box: Box, writer: Instance) -> None:
+        """Let an instance write a box."""
+        spans = self.blocks.setdefault(key, Spans())
+        first, last = spans.around(box)
+        old = [row for row in spans.rows[first:last] if overlap(row[2], box)]
+        for row in old:
+            spans.rows.remove(row)
+        for row in old:
+            for part in cut_out(row[2], box):
+                spans.add(part, row[3])
+        spans.add(box, writer)
+
+    def read(self, key: Hashable, box: Box) -> tuple[list[tuple[Box, Instance]], list[Box]]:
+        """The written parts of a box with their writers, and the parts never written."""
+        found: list[tuple[Box, Instance]] = []
+        missing = [box]
+        spans = self.blocks.get(key)
+        for other, writer in spans.overlapping(box) if spans else ():
+            assert isinstance(writer, Instance)
+            shared = tuple((max(p[0], q[0]), min(p[1], q[1])) for p, q in zip(other, box, strict=True))
+            found.append((shared, writer))
+            missing = [part for rest in missing for part in (cut_out(rest, shared) if overlap(rest, shared) else [rest])]
+        return found, missing

@@ -1,0 +1,93 @@
+"""The state of a run before an iteration, told relative to it.
+
+All that later steps can ask of the past is: which accesses are still open to conflict, who wrote which bytes, and which
+of those instances each stream, the host, and each handle knows to be done. Two iterations with equal answers, instances
+of the loop counted backwards from each, go on alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dagsched.proof.clocks import Instance
+from dagsched.proof.instances import Box
+
+if TYPE_CHECKING:
+    from dagsched.proof.run import Run
+
+
+def relative_state(run: Run, segment: int, iteration: int) -> object:
+    """The state as a comparable value."""
+    windows = run.subject.rhythms[segment].windows
+    here_used = {access.buffer for planned in run.subject.segments[segment].ops for access in planned.op.accesses}
+    moving = run.subject.by_version & here_used
+    live: dict[int, Instance] = {}
+
+    def name(instance: Instance) -> tuple[str, int, int]:
+        live[id(instance)] = instance
+        here = instance.segment == segment
+        return instance.name, instance.segment, instance.iteration - iteration if here else -1 - instance.iteration
+
+    def place(buffer: str, box: Box) -> Box:
+        if buffer not in windows:
+            return box
+        offset = windows[buffer][0] * iteration
+        return ((box[0][0] - offset, box[0][1] - offset), *box[1:])
+
+    accesses = []
+    for key, history in sorted(run.accesses.items()):
+        rows = list(history.live())
+        newest = {(mode, i.name, i.segment): i.position for mode, _, i in rows}
+        for mode, _, i in rows:
+            newest[mode, i.name, i.segment] = max(newest[mode, i.name, i.segment], i.position)
+        reach = windows[key[0]][0] * iteration + windows[key[0]][1] if key[0] in windows else None
+        for mode, box, instance in rows:
+            behind = reach is not None and box[0][1] <= reach
+            if behind and instance.position < newest[mode, instance.name, instance.segment]:
+                continue  # its stream orders it before the newest one, which stands for it
+            accesses.append((key, str(mode), place(key[0], box), name(instance)))
+    contents = []
+    for label, blocks in (("meant", run.meant.blocks), ("actual", run.actual.blocks)):
+        for block, spans in blocks.items():
+            assert isinstance(block, tuple)
+            buffer, number = block
+            versioned = label == "meant" and buffer in moving
+            if versioned and number < iteration - run.subject.look_back[buffer]:
+                continue
+            reach = windows[buffer][0] * iteration + windows[buffer][1] if buffer in windows else None
+            for _, _, box, writer in spans.rows:
+                if reach is not None and box[0][1] <= reach:
+                    continue
+                assert isinstance(writer, Instance)
+                at = number - iteration if versioned else number
+                contents.append((label, buffer, at, place(buffer, box), name(writer)))
+    past = [(key, tuple(map(name, row[-_reach(run, key) :]))) for key, row in sorted(run.past.items()) if _reach(run, key)]
+    known = sorted(live.values(), key=name)
+    clocks = [*run.clocks.clocks, run.clocks.host]
+    handles = []
+    for handle, recorded in sorted(run.clocks.handles.items()):
+        index = recorded.index
+        told = index - iteration if index is not None and recorded.segment == segment else index
+        bits = tuple(recorded.clock[i.stream] >= i.position for i in known)
+        handles.append((handle, recorded.segment == segment, told, bits))
+    knowledge = tuple(tuple(clock[i.stream] >= i.position for i in known) for clock in clocks)
+    newest_versions = tuple(
+        (buffer, version - iteration if buffer in moving else version)
+        for buffer, version in sorted(run.newest.items())
+        if buffer in run.subject.by_version
+    )
+    return (
+        tuple(sorted(accesses)),
+        tuple(sorted(contents)),
+        tuple(past),
+        tuple(map(name, known)),
+        knowledge,
+        tuple(handles),
+        newest_versions,
+    )
+
+
+def _reach(run: Run, op: str) -> int:
+    """How many of an op's last instances an ``after:`` can name (0: none does)."""
+    edges = [edge for segment in run.subject.segments for planned in segment.ops for edge in planned.after]
+    return max((distance + 1 for name, distance in edges if name == op), default=0)

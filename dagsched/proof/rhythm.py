@@ -1,0 +1,109 @@
+"""When a loop's state can be compared with an earlier one's: its stride, its settling, its ending.
+
+A schedule's loop treats iteration i as it treats i + stride where everything that depends on i does: slots and handles
+(``mod`` ring), ``//`` and ``%``, and guards. Guards with constants (``i >= 3``) hold evenly from the largest constant
+on (*settled*); guards that look at the loop's end (``i == n-1``) matter in the last iterations only (*ending*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import lcm
+
+from dagsched.plan.expressions import Expr, Int, evaluate, names_in, names_in_condition
+from dagsched.plan.model import Access, Plan
+from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
+from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
+
+NEAR_END = 1_024
+"""A constant this close below a constant count is taken to look at the loop's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """See the module; ``windows`` maps buffers whose region moves to (step per iteration, lowest bound at 0)."""
+
+    stride: int
+    settled: int
+    ending: int
+    constant: bool
+    windows: dict[str, tuple[int, int]]
+
+    def may_repeat(self, iteration: int, count: int) -> bool:
+        """Whether the state before an iteration is worth comparing."""
+        return iteration % self.stride == 0 and self.settled <= iteration <= count - self.ending
+
+
+def find_rhythm(plan: Plan, schedule: Schedule, segment: PlannedSegment, loop: LoopStep | None) -> Rhythm:
+    """The rhythm of one of the plan's segments, for the loop of the schedule that stands for it."""
+    if segment.index is None or loop is None:
+        return Rhythm(1, 0, 0, True, {})
+    count = segment.count.value if isinstance(segment.count, Int) else None
+    stride, settled, ending = 1, 0, 0
+    for step in loop.steps:
+        for c in step.when:
+            stride = lcm(stride, divisors(c.left), divisors(c.right))
+        reach = largest_in_condition(step.when)
+        names = names_in_condition(step.when)
+        if loop.index in names and len(names) > 1:
+            ending = max(ending, reach + 1)
+        elif loop.index in names and count is not None and 0 <= count - reach <= NEAR_END and count > 2 * NEAR_END:
+            ending = max(ending, count - reach + 1)
+        else:
+            settled = max(settled, reach + 1 if step.when else 0)
+        stride = lcm(stride, _step_stride(schedule, step))
+    for planned in segment.ops:
+        settled = max([settled, *(distance for _, distance in planned.after)])
+        for access in planned.op.accesses:
+            storage = schedule.buffers.get(access.buffer)
+            stride = lcm(stride, (storage.ring if storage else 1) * divisors(access.version))
+            if access.version is not None and not _is_plain(access.version):
+                settled = max(settled, min(largest_constant(access.version), 64))
+            for part in access.region:
+                stride = lcm(stride, divisors(part.lo), divisors(part.hi))
+    return Rhythm(stride, settled, ending, count is not None, _find_windows(plan, segment))
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not names_in(expr)
+
+
+def _step_stride(schedule: Schedule, step: AnyStep) -> int:
+    if isinstance(step, EventStep):
+        event = schedule.events.get(step.event.name)
+        return (event.ring or 1 if event else 1) * divisors(step.event.index)
+    if isinstance(step, OpStep):
+        result = 1
+        for access in step.accesses:
+            storage = schedule.buffers.get(access.buffer)
+            result = lcm(result, (storage.ring if storage else 1) * divisors(access.version))
+        return result
+    return 1
+
+
+def _find_windows(plan: Plan, segment: PlannedSegment) -> dict[str, tuple[int, int]]:
+    """Buffers all of whose accesses move up by one step per iteration."""
+    assert segment.index is not None
+    found: dict[str, set[tuple[int, int] | None]] = {}
+    for planned in segment.ops:
+        for access in planned.op.accesses:
+            found.setdefault(access.buffer, set()).add(_window(plan, segment.index, planned.inner, access))
+    windows = {}
+    for name, rows in found.items():
+        steps = {row[0] for row in rows if row is not None}
+        if None not in rows and len(steps) == 1 and (step := steps.pop()) > 0:
+            windows[name] = (step, min(row[1] for row in rows if row is not None))
+    return windows
+
+
+def _window(plan: Plan, index: str, inner: tuple[tuple[str, int], ...], access: Access) -> tuple[int, int] | None:
+    if not access.region or access.region[0].lo is None or index not in names_in(access.region[0].lo):
+        return None
+    buffer = plan.buffers[access.buffer]
+    try:
+        lows = [find_box(access, buffer, {**dict(inner), index: i})[0][0] for i in range(4)]
+    except ValueError:
+        return None
+    steps = {b - a for a, b in pairwise(lows)}
+    return (steps.pop(), lows[0]) if len(steps) == 1 else None

@@ -1,0 +1,169 @@
+"""What ``compile`` says about its result: ops, streams, waits, handles, rings, memory, proof, as text and as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagsched.compiled import Compiled
+from dagsched.plan.expressions import Expr, Int, expression_text
+from dagsched.plan.model import Loop, Op, Place, Plan
+from dagsched.schedule.model import Stream
+from dagsched.view.annotations import diagnostic_data
+from dagsched.view.terminal import PLAIN, Paint, escape, pad, width_of, wrap_names
+
+_INDENT = 11
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size: int) -> str:
+    """Bytes with a binary unit: exact below 1 KiB, else three digits (``5.93 MiB``)."""
+    value, unit = float(size), 0
+    while value >= 1024 and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    if unit == 0:
+        return f"{size} B"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    number = f"{value:.{digits}f}"
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {_UNITS[unit]}"
+
+
+def time_text(seconds: float) -> str:
+    """Seconds with a unit that keeps three digits readable (``5.7 ms``)."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def memory_by_place(plan: Plan) -> dict[str, int]:
+    """Bytes of all slots of all buffers of a resolved plan, by place."""
+    total = {place.value: 0 for place in Place}
+    for buffer in plan.buffers.values():
+        total[buffer.place.value] += buffer.size * (buffer.ring.depth or 1)
+    return total
+
+
+def summary_data(compiled: Compiled) -> dict[str, Any]:
+    """The summary as plain data; sizes in bytes, times in seconds."""
+    plan, schedule = compiled.resolved, compiled.schedule
+    return {
+        "dagsched": "compile/1",
+        "plan": plan.name,
+        "device": compiled.device.name,
+        "policy": compiled.policy,
+        "ops": len(compiled.hazards.ops),
+        "loops": [
+            {"index": item.index, "count": _count_data(item.count), "ops": len(item.body)}
+            for item in plan.items
+            if isinstance(item, Loop)
+        ],
+        "streams": [
+            {"name": name, "engine": stream.engine, "host": stream.host, "ops": _ops_on(compiled, name)}
+            for name, stream in _used_streams(compiled).items()
+        ],
+        "hazards": len(compiled.hazards.entries),
+        "waits": {"found": compiled.waits_found, "kept": compiled.waits_kept},
+        "handles": compiled.handles,
+        "events": {event.name: event.ring or 1 for event in schedule.events.values()},
+        "rings": {buffer.name: depth for buffer in plan.buffers.values() if (depth := buffer.ring.depth or 1) > 1},
+        "memory": memory_by_place(plan),
+        "proof": {
+            "holds": compiled.proof.holds,
+            "counts": compiled.proof.counts,
+            "hazards": compiled.proof.hazards,
+        },
+        "predicted": schedule.predicted,
+        "warnings": [diagnostic_data(warning) for warning in compiled.warnings],
+    }
+
+
+def _count_data(count: Expr) -> int | str:
+    return count.value if isinstance(count, Int) else expression_text(count)
+
+
+def _used_streams(compiled: Compiled) -> dict[str, Stream]:
+    """Streams with ops, those that the schedule declares first and in its order."""
+    used = set(compiled.streams.values())
+    declared = {name: stream for name, stream in compiled.schedule.streams.items() if name in used}
+    return declared | {name: Stream(name) for name in sorted(used - declared.keys())}
+
+
+def _ops_on(compiled: Compiled, stream: str) -> list[str]:
+    return [op for op in compiled.hazards.ops if compiled.streams.get(op) == stream]
+
+
+def summary_text(compiled: Compiled, *, paint: Paint = PLAIN, width: int = 100) -> str:
+    """The summary for people, at most ``width`` cells wide where names allow."""
+    plan, schedule = compiled.resolved, compiled.schedule
+    title = f"{paint(escape(plan.name), 'bold')}: {_shape(plan)} on {escape(compiled.device.name)}"
+    rows = [
+        ("streams", _streams_text(compiled, width)),
+        ("waits", f"{compiled.waits_kept} kept of {_counted(compiled.waits_found, 'cross-stream hazard')} found"),
+        ("events", _events_text(compiled)),
+        ("rings", _rings_text(plan, width)),
+        ("memory", ", ".join(f"{place} {size_text(size)}" for place, size in memory_by_place(plan).items())),
+    ]
+    if schedule.predicted:
+        rows.append(("predicted", _predicted_text(schedule.predicted)))
+    proof = compiled.proof
+    verdict = paint("holds", "green") if proof.holds else paint("FAILS", "red")
+    rows.append(("proof", f"{verdict} for {proof.counts}: {_counted(proof.hazards, 'hazard')} ordered, nothing blocks"))
+    lines = [title, *(f"  {pad(name, _INDENT - 2)}{text}" for name, text in rows if text)]
+    return "\n".join(lines) + "\n"
+
+
+def _shape(plan: Plan) -> str:
+    """``7 ops, 6 of them in loop i of frames iterations``."""
+    total = sum(1 for _ in plan.ops())
+    text = _counted(total, "op")
+    for loop in (item for item in plan.items if isinstance(item, Loop)):
+        inside = sum(1 for item in loop.body if isinstance(item, Op))
+        share = "all" if inside == total else str(inside)
+        text += f", {share} in loop {escape(loop.index)} (count {escape(expression_text(loop.count))})"
+    return text
+
+
+def _streams_text(compiled: Compiled, width: int) -> str:
+    streams = _used_streams(compiled)
+    names = {name: escape(name) for name in streams}
+    engines = {name: escape(stream.engine or ("host" if stream.host else "")) for name, stream in streams.items()}
+    first = max(map(width_of, names.values()), default=0)
+    second = max(map(width_of, engines.values()), default=0)
+    indent = _INDENT + 2 + first + 2 + second + 2
+    lines = [f"{len(streams)}, policy {escape(compiled.policy)}"]
+    for name in streams:
+        ops = wrap_names([escape(op) for op in _ops_on(compiled, name)], width, indent)
+        lines.append(f"{' ' * (_INDENT + 2)}{pad(names[name], first)}  {pad(engines[name], second)}  {ops}")
+    return "\n".join(lines)
+
+
+def _events_text(compiled: Compiled) -> str:
+    """Handles, events and the longest ring of handles."""
+    events = compiled.schedule.events.values()
+    if not events:
+        return "no handles"
+    text = f"{_counted(compiled.handles, 'handle')} for {_counted(len(events), 'event')}"
+    deepest = max(event.ring or 1 for event in events)
+    return f"{text}, in rings of up to {deepest}" if deepest > 1 else text
+
+
+def _rings_text(plan: Plan, width: int) -> str:
+    rings = [
+        f"{escape(name)} {buffer.ring.depth}" for name, buffer in plan.buffers.items() if (buffer.ring.depth or 1) > 1
+    ]
+    return wrap_names(rings, width, _INDENT) if rings else "none: every buffer has one slot"
+
+
+def _predicted_text(predicted: dict[str, Any]) -> str:
+    """Figures that the cost model gave, in the order of design."""
+    parts = []
+    for key, title in (("makespan", "makespan"), ("initiation_interval", "one iteration every"), ("bound", "bound")):
+        if isinstance(predicted.get(key), int | float):
+            parts.append(f"{title} {time_text(predicted[key])}")
+    if predicted.get("binds"):
+        parts.append(f"{escape(str(predicted['binds']))} binds")
+    return ", ".join(parts)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,705 @@
+// detector.hpp: the plan detector as an AscendCL program.
+// Written by dagsched 0.1.0 from the plan's digest ea3d1283b0d1c0db31e08605d2e53f3cd9a243053b864ec95f214dcb6b45f2b2.
+// Change the plan and compile it again rather than this file.
+
+#ifndef DAGSCHED_DETECTOR_HPP
+#define DAGSCHED_DETECTOR_HPP
+
+#include <acl/acl.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dagsched::detector {
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What every pipeline needs: views, errors, handles that release themselves, and host functions on a stream
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// Contiguous memory of one buffer. `bytes` of it hold data, up to `capacity` may be touched.
+template <class T>
+struct View {
+  T* data = nullptr;
+  size_t bytes = 0;
+  size_t capacity = 0;
+
+  View() = default;
+  View(T* data_, size_t bytes_, size_t capacity_) : data(data_), bytes(bytes_), capacity(capacity_) {}
+
+  /// A view may lose its type and the right to write, never gain them.
+  template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*> && !std::is_same_v<U, T>>>
+  View(const View<U>& other) : data(other.data), bytes(other.bytes), capacity(other.capacity) {}
+};
+
+/// A region that is not contiguous: `count[0]` times `count[1]` ... runs of `run` bytes, `stride[k]` bytes apart.
+template <class T, size_t Axes>
+struct Strided {
+  T* data = nullptr;
+  size_t run = 0;
+  std::array<size_t, Axes> count{};
+  std::array<size_t, Axes> stride{};
+
+  Strided() = default;
+  Strided(T* data_, size_t run_, std::array<size_t, Axes> count_, std::array<size_t, Axes> stride_)
+      : data(data_), run(run_), count(count_), stride(stride_) {}
+
+  template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*> && !std::is_same_v<U, T>>>
+  Strided(const Strided<U, Axes>& other) : data(other.data), run(other.run), count(other.count), stride(other.stride) {}
+
+  /// The bytes of all runs together.
+  size_t bytes() const {
+    size_t total = run;
+    for (const size_t n : count) total *= n;
+    return total;
+  }
+};
+
+constexpr int64_t kNoIteration = -1;
+
+inline const char* error_name(aclError code) {
+  switch (code) {
+    case 0: return "ACL_SUCCESS";
+    case 100000: return "ACL_ERROR_INVALID_PARAM";
+    case 100001: return "ACL_ERROR_UNINITIALIZE";
+    case 100002: return "ACL_ERROR_REPEAT_INITIALIZE";
+    case 107000: return "ACL_ERROR_RT_PARAM_INVALID";
+    case 107001: return "ACL_ERROR_RT_INVALID_DEVICEID";
+    case 107002: return "ACL_ERROR_RT_CONTEXT_NULL";
+    case 107003: return "ACL_ERROR_RT_STREAM_CONTEXT";
+    case 107008: return "ACL_ERROR_RT_ADDR_UNALIGNED";
+    case 107016: return "ACL_ERROR_RT_INVALID_MEMORY_TYPE";
+    case 107017: return "ACL_ERROR_RT_INVALID_HANDLE";
+    case 107018: return "ACL_ERROR_RT_INVALID_MALLOC_TYPE";
+    case 107019: return "ACL_ERROR_RT_WAIT_TIMEOUT";
+    case 107020: return "ACL_ERROR_RT_TASK_TIMEOUT";
+    case 107022: return "ACL_ERROR_RT_DEVICE_TASK_ABORT";
+    case 107023: return "ACL_ERROR_RT_STREAM_ABORT";
+    case 107025: return "ACL_ERROR_RT_STREAM_UNJOINED";
+    case 107027: return "ACL_ERROR_RT_STREAM_CAPTURED";
+    case 107028: return "ACL_ERROR_RT_EVENT_CAPTURED";
+    case 107030: return "ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT";
+    case 107031: return "ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT";
+    case 200000: return "ACL_ERROR_BAD_ALLOC";
+    case 200001: return "ACL_ERROR_API_NOT_SUPPORT";
+    case 200002: return "ACL_ERROR_INVALID_DEVICE";
+    case 200003: return "ACL_ERROR_MEMORY_ADDRESS_UNALIGNED";
+    case 200005: return "ACL_ERROR_INVALID_RESOURCE_HANDLE";
+    case 200006: return "ACL_ERROR_FEATURE_UNSUPPORTED";
+    case 207000: return "ACL_ERROR_RT_FEATURE_NOT_SUPPORT";
+    case 207001: return "ACL_ERROR_RT_MEMORY_ALLOCATION";
+    case 207002: return "ACL_ERROR_RT_MEMORY_FREE";
+    case 207004: return "ACL_ERROR_RT_NO_DEVICE";
+    case 207005: return "ACL_ERROR_RT_RESOURCE_ALLOC_FAIL";
+    case 207006: return "ACL_ERROR_RT_NO_PERMISSION";
+    case 207007: return "ACL_ERROR_RT_NO_EVENT_RESOURCE";
+    case 207008: return "ACL_ERROR_RT_NO_STREAM_RESOURCE";
+    case 207012: return "ACL_ERROR_RT_OVER_LIMIT";
+    case 207014: return "ACL_ERROR_RT_QUEUE_FULL";
+    case 207018: return "ACL_ERROR_RT_DEVICE_OOM";
+    case 500000: return "ACL_ERROR_INTERNAL_ERROR";
+    case 500001: return "ACL_ERROR_FAILURE";
+    case 500003: return "ACL_ERROR_RT_FAILURE";
+    case 500004: return "ACL_ERROR_DRV_FAILURE";
+    case 507000: return "ACL_ERROR_RT_INTERNAL_ERROR";
+    case 507001: return "ACL_ERROR_RT_TS_ERROR";
+    case 507002: return "ACL_ERROR_RT_STREAM_TASK_FULL";
+    case 507008: return "ACL_ERROR_RT_SOC_VERSION";
+    case 507010: return "ACL_ERROR_RT_LOST_HEARTBEAT";
+    case 507011: return "ACL_ERROR_RT_MODEL_EXECUTE";
+    case 507013: return "ACL_ERROR_RT_SYS_DMA";
+    case 507014: return "ACL_ERROR_RT_AICORE_TIMEOUT";
+    case 507015: return "ACL_ERROR_RT_AICORE_EXCEPTION";
+    case 507016: return "ACL_ERROR_RT_AICORE_TRAP_EXCEPTION";
+    case 507017: return "ACL_ERROR_RT_AICPU_TIMEOUT";
+    case 507018: return "ACL_ERROR_RT_AICPU_EXCEPTION";
+    case 507034: return "ACL_ERROR_RT_VECTOR_CORE_TIMEOUT";
+    case 507035: return "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION";
+    case 507046: return "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT";
+    case 507047: return "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT";
+    case 507052: return "ACL_ERROR_RT_COPY_DATA";
+    case 507053: return "ACL_ERROR_RT_DEVICE_MEM_ERROR";
+    case 507054: return "ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR";
+    case 507056: return "ACL_ERROR_RT_LINK_ERROR";
+    case 507899: return "ACL_ERROR_RT_DRV_INTERNAL_ERROR";
+    case 507901: return "ACL_ERROR_RT_SOCKET_CLOSE";
+    default: return "an error that has no name here";
+  }
+}
+
+/// Where a pipeline is: what is being called, in which file and line, for which op and iteration.
+struct Place {
+  const char* op = "";
+  int64_t iteration = kNoIteration;
+  const char* call = "";
+  const char* file = "";
+  int line = 0;
+};
+
+/// The first thing that went wrong, and where.
+struct Failure {
+  aclError code = ACL_SUCCESS;
+  Place place;
+  std::string detail;            // what aclGetRecentErrMsg or the exception said
+  std::exception_ptr exception;  // what a hook threw, if it did
+
+  std::string message() const {
+    std::string text = std::string(place.file) + ":" + std::to_string(place.line) + ": " + place.op;
+    if (place.iteration != kNoIteration) text += ", iteration " + std::to_string(place.iteration);
+    text += std::string(": ") + place.call + ": " + error_name(code) + " (" + std::to_string(code) + ")";
+    if (!detail.empty()) text += ": " + detail;
+    return text;
+  }
+};
+
+/// Keeps what is being thrown; to be called in a handler.
+inline void keep_exception(Failure& failure) {
+  failure.exception = std::current_exception();
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    failure.detail = error.what();
+  } catch (...) {
+    failure.detail = "an exception that is no std::exception";
+  }
+}
+
+/// Makes this context current for a scope, so that a pipeline may be used from any thread.
+class CurrentContext {
+ public:
+  explicit CurrentContext(aclrtContext wanted) {
+    if (aclrtGetCurrentContext(&previous_) != ACL_SUCCESS) previous_ = nullptr;
+    if (previous_ != wanted) code_ = aclrtSetCurrentContext(wanted);
+    changed_ = previous_ != wanted;
+  }
+  ~CurrentContext() {
+    if (changed_ && previous_ != nullptr) aclrtSetCurrentContext(previous_);
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+  aclError code() const { return code_; }
+
+ private:
+  aclrtContext previous_ = nullptr;
+  aclError code_ = ACL_SUCCESS;
+  bool changed_ = false;
+};
+
+/// Owns one handle of the runtime and releases it once.
+template <auto Release>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Handle() {
+    if (value_ != nullptr) Release(value_);
+  }
+
+  operator void*() const { return value_; }
+  void** receive() { return &value_; }
+
+ private:
+  void* value_ = nullptr;
+};
+
+inline aclError allocate_pageable(void** memory, size_t size) {
+  constexpr size_t kAlignment = 64;
+  if (size > SIZE_MAX - kAlignment) return ACL_ERROR_BAD_ALLOC;
+  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  return *memory == nullptr ? ACL_ERROR_BAD_ALLOC : ACL_SUCCESS;
+}
+
+inline aclError free_pageable(void* memory) {
+  std::free(memory);
+  return ACL_SUCCESS;
+}
+
+using Stream = Handle<&aclrtDestroyStream>;
+using Event = Handle<&aclrtDestroyEvent>;
+using DeviceMemory = Handle<&aclrtFree>;
+using PinnedMemory = Handle<&aclrtFreeHost>;
+using PageableMemory = Handle<&free_pageable>;
+
+/// Waits for what a stream has been given. Its errors have been reported already, or have nobody to be reported to.
+inline void drain_stream(const Stream& stream) {
+  if (stream != nullptr) aclrtSynchronizeStream(stream);
+}
+
+inline aclError allocate(DeviceMemory& memory, size_t size) {
+  return aclrtMalloc(memory.receive(), size, ACL_MEM_MALLOC_HUGE_FIRST);
+}
+inline aclError allocate(PinnedMemory& memory, size_t size) { return aclrtMallocHost(memory.receive(), size); }
+inline aclError allocate(PageableMemory& memory, size_t size) { return allocate_pageable(memory.receive(), size); }
+
+/// Division that rounds towards minus infinity, and its remainder: ring indices before the first iteration wrap round.
+constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
+constexpr int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+/// A ring of event handles. A wait for a handle that was never recorded is no wait: events made by
+/// aclrtCreateEventExWithFlag bind a wait to the newest record, and to nothing where there is none.
+template <size_t Count>
+struct EventRing {
+  std::array<Event, Count> handles;
+
+  aclrtEvent operator[](int64_t index) const {
+    return handles[static_cast<size_t>(floor_mod(index, static_cast<int64_t>(Count)))];
+  }
+  aclError create_all() {
+    for (Event& event : handles) {
+      const aclError code = aclrtCreateEventExWithFlag(event.receive(), ACL_EVENT_SYNC);
+      if (code != ACL_SUCCESS) return code;
+    }
+    return ACL_SUCCESS;
+  }
+};
+
+/// A ring of memory blocks: version v of the buffer lives in slot v mod Slots.
+template <class Memory, class T, size_t Slots, size_t Size>
+struct Buffer {
+  static constexpr size_t size = Size;  // bytes of one slot
+  std::array<Memory, Slots> slots;
+
+  static size_t slot(int64_t version) { return static_cast<size_t>(floor_mod(version, static_cast<int64_t>(Slots))); }
+  std::byte* operator[](int64_t version) const {
+    return static_cast<std::byte*>(static_cast<void*>(slots[slot(version)]));
+  }
+  View<const T> read(int64_t version) const { return {address(version, 0), Size, Size}; }
+  View<T> write(int64_t version) const { return {address(version, 0), Size, Size}; }
+  View<const T> read(int64_t version, int64_t offset, int64_t bytes) const { return write(version, offset, bytes); }
+  View<T> write(int64_t version, int64_t offset, int64_t bytes) const {
+    return {address(version, offset), static_cast<size_t>(bytes), static_cast<size_t>(bytes)};
+  }
+  template <size_t Axes>
+  Strided<const T, Axes> read(int64_t version, int64_t offset, int64_t run, std::array<size_t, Axes> count,
+                              std::array<size_t, Axes> stride) const {
+    return {address(version, offset), static_cast<size_t>(run), count, stride};
+  }
+  template <size_t Axes>
+  Strided<T, Axes> write(int64_t version, int64_t offset, int64_t run, std::array<size_t, Axes> count,
+                         std::array<size_t, Axes> stride) const {
+    return {address(version, offset), static_cast<size_t>(run), count, stride};
+  }
+  aclError allocate_all() {
+    for (Memory& memory : slots) {
+      if (const aclError code = allocate(memory, Size); code != ACL_SUCCESS) return code;
+    }
+    return ACL_SUCCESS;
+  }
+
+ protected:
+  T* address(int64_t version, int64_t offset) const {
+    return static_cast<T*>(static_cast<void*>((*this)[version] + offset));
+  }
+};
+
+/// A buffer whose versions differ in size: `Size` is what a slot can hold, `used` what it holds now. Sizes are followed
+/// as ops are issued; that order agrees with the order of execution wherever an op depends on another.
+template <class Memory, class T, size_t Slots, size_t Size>
+struct DynamicBuffer : Buffer<Memory, T, Slots, Size> {
+  std::array<size_t, Slots> used{};
+
+  size_t bytes(int64_t version) const { return used[this->slot(version)]; }
+  View<const T> read(int64_t version) const { return {this->address(version, 0), bytes(version), Size}; }
+  View<T> write(int64_t version) const { return {this->address(version, 0), bytes(version), Size}; }
+  aclError resize(int64_t version, size_t bytes) {
+    if (bytes > Size) return ACL_ERROR_INVALID_PARAM;
+    used[this->slot(version)] = bytes;
+    return ACL_SUCCESS;
+  }
+};
+
+/// A loop count: not negative, and small enough that no index or offset overflows.
+inline aclError check_count(int64_t count, int64_t largest) {
+  return 0 <= count && count <= largest ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+}
+
+/// Whether what is copied has room where it goes.
+inline aclError check_copy(int64_t bytes, int64_t room) {
+  return bytes <= room ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+}
+
+/// Copies within the host's memory are host functions: aclrtMemcpyAsync refuses them.
+inline aclError copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return ACL_SUCCESS;
+}
+
+template <size_t Levels>
+aclError copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
+                   const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
+                   size_t level = 0) {
+  if (level == Levels) return copy_bytes(to, from, run);
+  for (int64_t n = 0; n < count[level]; ++n) {
+    copy_rows(to + n * to_step[level], from + n * from_step[level], count, to_step, from_step, run, level + 1);
+  }
+  return ACL_SUCCESS;
+}
+
+inline aclError fill_bytes(std::byte* to, int value, size_t bytes) {
+  std::memset(to, value, bytes);
+  return ACL_SUCCESS;
+}
+
+/// Whether a region lies inside its axis: 0 <= lo < hi <= extent.
+inline aclError check_region(int64_t lo, int64_t hi, int64_t extent) {
+  return 0 <= lo && lo < hi && hi <= extent ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+}
+
+/// Host functions on streams. Each call that is queued owns its arguments until it has run, and none is run once one
+/// has failed. The object must outlive the streams.
+class HostCalls {
+ public:
+  HostCalls() = default;
+  HostCalls(const HostCalls&) = delete;
+  HostCalls& operator=(const HostCalls&) = delete;
+
+  aclError launch(aclrtStream stream, const Place& place, std::function<aclError()> body) {
+    Call* call = take();
+    call->owner = this;
+    call->place = place;
+    call->body = std::move(body);
+    const aclError code = aclrtLaunchHostFunc(stream, &HostCalls::run, call);
+    if (code != ACL_SUCCESS) give_back(call);
+    return code;
+  }
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+  /// The first failure since the last call, for a caller that has synchronised the streams.
+  Failure take_failure() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_.store(false, std::memory_order_release);
+    return std::exchange(failure_, Failure());
+  }
+
+ private:
+  struct Call {
+    HostCalls* owner = nullptr;
+    Place place;
+    std::function<aclError()> body;
+  };
+
+  static void run(void* argument) noexcept {
+    Call* call = static_cast<Call*>(argument);
+    call->owner->execute(*call);
+    call->owner->give_back(call);
+  }
+
+  void execute(const Call& call) noexcept {
+    if (failed()) return;
+    Failure failure;
+    try {
+      failure.code = call.body();
+    } catch (...) {
+      failure.code = ACL_ERROR_FAILURE;
+      keep_exception(failure);
+    }
+    if (failure.code == ACL_SUCCESS) return;
+    failure.place = call.place;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed()) return;
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
+  }
+
+  Call* take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (idle_.empty()) {
+      idle_.reserve(calls_.size() + 1);  // so that giving back never allocates
+      return &calls_.emplace_back();
+    }
+    Call* call = idle_.back();
+    idle_.pop_back();
+    return call;
+  }
+
+  void give_back(Call* call) noexcept {
+    call->body = nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(call);
+  }
+
+  std::mutex mutex_;
+  std::deque<Call> calls_;
+  std::vector<Call*> idle_;
+  std::atomic<bool> failed_{false};
+  Failure failure_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The pipeline of detector
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception, ends the
+/// run. Compute functions enqueue their work on `stream` and return without waiting for it. Host functions run on a
+/// thread of the runtime, in the order of their stream; they must not call AscendCL.
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+
+  // Host function decode_frame, called by decode.
+  virtual aclError decode_frame(View<void> frame, int64_t i) = 0;
+
+  // Compute function resize, called by resize.
+  virtual aclError resize(View<const void> image, View<uint16_t> tensor, int64_t i, aclrtStream stream) = 0;
+
+  // Compute function detector, called by infer.
+  virtual aclError detector(View<const uint16_t> tensor, View<const void> weights, View<void> boxes, int64_t i,
+                            aclrtStream stream) = 0;
+
+  // Host function draw_boxes, called by draw.
+  virtual aclError draw_boxes(View<const void> result, int64_t i) = 0;
+};
+
+// Notes the place, makes the call, and leaves the function with what failed.
+#define DAGSCHED_TRY(op, iteration, ...)                                             \
+  do {                                                                               \
+    at_ = Place{op, iteration, #__VA_ARGS__, __FILE__, __LINE__};                    \
+    if (const aclError code = (__VA_ARGS__); code != ACL_SUCCESS) return fail(code); \
+  } while (false)
+
+/// Owns the streams, events and memory of the pipeline and runs it, as often as you like. One run at a time; from any
+/// thread. It lives in the context that is current in `init`; release it before that context, the device or AscendCL.
+class Pipeline {
+ public:
+  /// The largest loop count: up to it, no index and no offset overflows.
+  static constexpr int64_t kMaxCount = int64_t{1} << 53;
+
+  /// Creates everything. On failure nothing is left behind.
+  [[nodiscard]] aclError init() {
+    failure_ = Failure();
+    own_.reset();
+    std::unique_ptr<Resources> own(new (std::nothrow) Resources);
+    DAGSCHED_TRY("init", kNoIteration, own ? ACL_SUCCESS : ACL_ERROR_BAD_ALLOC);
+    DAGSCHED_TRY("init", kNoIteration, aclrtGetCurrentContext(&own->context));
+    DAGSCHED_TRY("stream h2d", kNoIteration, aclrtCreateStream(own->streams.h2d.receive()));
+    DAGSCHED_TRY("stream decode_frame", kNoIteration, aclrtCreateStream(own->streams.decode_frame.receive()));
+    DAGSCHED_TRY("stream ai-core", kNoIteration, aclrtCreateStream(own->streams.ai_core.receive()));
+    DAGSCHED_TRY("stream d2h", kNoIteration, aclrtCreateStream(own->streams.d2h.receive()));
+    DAGSCHED_TRY("stream draw_boxes", kNoIteration, aclrtCreateStream(own->streams.draw_boxes.receive()));
+    DAGSCHED_TRY("event decode+infer.done", kNoIteration, own->events.decode_infer_done.create_all());
+    DAGSCHED_TRY("event upload.done", kNoIteration, own->events.upload_done.create_all());
+    DAGSCHED_TRY("event resize.done", kNoIteration, own->events.resize_done.create_all());
+    DAGSCHED_TRY("event download.done", kNoIteration, own->events.download_done.create_all());
+    DAGSCHED_TRY("event draw.done", kNoIteration, own->events.draw_done.create_all());
+    DAGSCHED_TRY("buffer frame", kNoIteration, own->buffers.frame.allocate_all());
+    DAGSCHED_TRY("buffer image", kNoIteration, own->buffers.image.allocate_all());
+    DAGSCHED_TRY("buffer tensor", kNoIteration, own->buffers.tensor.allocate_all());
+    DAGSCHED_TRY("buffer weights", kNoIteration, own->buffers.weights.allocate_all());
+    DAGSCHED_TRY("buffer boxes", kNoIteration, own->buffers.boxes.allocate_all());
+    DAGSCHED_TRY("buffer result", kNoIteration, own->buffers.result.allocate_all());
+    DAGSCHED_TRY("buffer weights_file", kNoIteration, own->buffers.weights_file.allocate_all());
+    own_ = std::move(own);
+    return ACL_SUCCESS;
+  }
+
+  /// Runs the plan from its beginning to its end and returns when the device has finished. After a failure nothing
+  /// more is issued, what was issued has finished, and `failure` says what went wrong; it may be run again.
+  [[nodiscard]] aclError run(Hooks& hooks, int64_t frames) {
+    failure_ = Failure();
+    DAGSCHED_TRY("run", kNoIteration, own_ ? ACL_SUCCESS : ACL_ERROR_UNINITIALIZE);
+    const CurrentContext context(own_->context);
+    DAGSCHED_TRY("run", kNoIteration, context.code());
+    DAGSCHED_TRY("run", kNoIteration, check_count(frames, kMaxCount));
+    aclError code = ACL_SUCCESS;
+    try {
+      code = issue(hooks, frames);
+    } catch (...) {
+      code = fail(ACL_ERROR_FAILURE);
+      keep_exception(failure_);
+    }
+    if (code != ACL_SUCCESS) own_->drain();
+    Failure on_host = own_->calls.take_failure();
+    if (on_host.code != ACL_SUCCESS && failure_.code == ACL_SUCCESS) {
+      failure_ = std::move(on_host);
+      code = failure_.code;
+    }
+    return code;
+  }
+
+  /// What went wrong in the last `init` or `run`.
+  const Failure& failure() const { return failure_; }
+
+  /// Waits for the device and releases everything; so does the destructor.
+  void release() { own_.reset(); }
+
+  /// Input, to be filled before a run: host buffer weights_file, 50,331,648 bytes. Empty before `init`.
+  View<void> weights_file(int64_t version = 0) const {
+    return own_ ? own_->buffers.weights_file.write(version) : View<void>();
+  }
+
+ private:
+  struct Streams {
+    Stream h2d;           // h2d: load, upload
+    Stream decode_frame;  // host: decode
+    Stream ai_core;       // ai-core: resize, infer
+    Stream d2h;           // d2h: download
+    Stream draw_boxes;    // host: draw
+  };
+
+  struct Events {
+    EventRing<1> decode_infer_done;
+    EventRing<2> upload_done;
+    EventRing<2> resize_done;
+    EventRing<2> download_done;
+    EventRing<2> draw_done;
+  };
+
+  struct Buffers {
+    Buffer<PinnedMemory, void, 2, 6220800> frame;
+    Buffer<DeviceMemory, void, 2, 6220800> image;
+    Buffer<DeviceMemory, uint16_t, 2, 2457600> tensor;
+    Buffer<DeviceMemory, void, 1, 50331648> weights;
+    Buffer<DeviceMemory, void, 2, 40000> boxes;
+    Buffer<PinnedMemory, void, 2, 40000> result;
+    Buffer<PinnedMemory, void, 1, 50331648> weights_file;
+  };
+
+  // What the device may work on: nothing of it is released before every stream has come to its end.
+  struct Resources {
+    aclrtContext context = nullptr;
+    HostCalls calls;
+    Buffers buffers;
+    Events events;
+    Streams streams;
+
+    Resources() = default;
+    Resources(const Resources&) = delete;
+    Resources& operator=(const Resources&) = delete;
+    ~Resources() {
+      if (context == nullptr) return;
+      const CurrentContext current(context);
+      drain();
+      streams = Streams();
+      events = Events();
+      buffers = Buffers();
+    }
+
+    void drain() {
+      drain_stream(streams.h2d);
+      drain_stream(streams.decode_frame);
+      drain_stream(streams.ai_core);
+      drain_stream(streams.d2h);
+      drain_stream(streams.draw_boxes);
+    }
+  };
+
+  aclError fail(aclError code) {
+    failure_ = Failure();
+    failure_.code = code;
+    failure_.place = at_;
+    if (const char* recent = aclGetRecentErrMsg()) failure_.detail = recent;
+    return code;
+  }
+
+  // Queues a host function; it must own, by value, whatever it uses.
+  template <class Body>
+  aclError on_host(aclrtStream stream, Body body) {
+    return own_->calls.launch(stream, at_, std::move(body));
+  }
+
+  // Issues everything in the order of the schedule.
+  aclError issue(Hooks& hooks, int64_t frames) {
+    const auto& streams = own_->streams;
+    const auto& events = own_->events;
+    auto& buffers = own_->buffers;
+
+    // load: copy weights_file to weights
+    DAGSCHED_TRY("load", kNoIteration,
+                 aclrtMemcpyAsync(buffers.weights[0], buffers.weights.size, buffers.weights_file[0],
+                                  buffers.weights_file.size, ACL_MEMCPY_HOST_TO_DEVICE, streams.h2d));
+
+    for (int64_t i = 0; i < frames; ++i) {
+      if (own_->calls.failed()) return ACL_ERROR_FAILURE;
+
+      // upload@i-2 before decode@i (WAR on frame)
+      DAGSCHED_TRY("decode", i, aclrtStreamWaitEvent(streams.decode_frame, events.upload_done[i - 2]));
+      // decode: host decode_frame
+      {
+        const auto frame = buffers.frame.write(i);
+        DAGSCHED_TRY("decode", i, on_host(streams.decode_frame, [=, &hooks] { return hooks.decode_frame(frame, i); }));
+      }
+      DAGSCHED_TRY("decode", i, aclrtRecordEvent(events.decode_infer_done[i], streams.decode_frame));
+
+      // decode@i before upload@i (RAW on frame)
+      DAGSCHED_TRY("upload", i, aclrtStreamWaitEvent(streams.h2d, events.decode_infer_done[i]));
+      // resize@i-2 before upload@i (WAR on image)
+      DAGSCHED_TRY("upload", i, aclrtStreamWaitEvent(streams.h2d, events.resize_done[i - 2]));
+      // upload: copy frame@i to image@i
+      DAGSCHED_TRY("upload", i,
+                   aclrtMemcpyAsync(buffers.image[i], buffers.image.size, buffers.frame[i], buffers.frame.size,
+                                    ACL_MEMCPY_HOST_TO_DEVICE, streams.h2d));
+      DAGSCHED_TRY("upload", i, aclrtRecordEvent(events.upload_done[i], streams.h2d));
+
+      // upload@i before resize@i (RAW on image)
+      DAGSCHED_TRY("resize", i, aclrtStreamWaitEvent(streams.ai_core, events.upload_done[i]));
+      // resize: compute resize
+      DAGSCHED_TRY("resize", i, hooks.resize(buffers.image.read(i), buffers.tensor.write(i), i, streams.ai_core));
+      DAGSCHED_TRY("resize", i, aclrtRecordEvent(events.resize_done[i], streams.ai_core));
+
+      // download@i-2 before infer@i (WAR on boxes)
+      DAGSCHED_TRY("infer", i, aclrtStreamWaitEvent(streams.ai_core, events.download_done[i - 2]));
+      // infer: compute detector
+      DAGSCHED_TRY("infer", i,
+                   hooks.detector(buffers.tensor.read(i), buffers.weights.read(0), buffers.boxes.write(i), i,
+                                  streams.ai_core));
+      DAGSCHED_TRY("infer", i, aclrtRecordEvent(events.decode_infer_done[i], streams.ai_core));
+
+      // infer@i before download@i (RAW on boxes)
+      DAGSCHED_TRY("download", i, aclrtStreamWaitEvent(streams.d2h, events.decode_infer_done[i]));
+      // draw@i-2 before download@i (WAR on result)
+      DAGSCHED_TRY("download", i, aclrtStreamWaitEvent(streams.d2h, events.draw_done[i - 2]));
+      // download: copy boxes@i to result@i
+      DAGSCHED_TRY("download", i,
+                   aclrtMemcpyAsync(buffers.result[i], buffers.result.size, buffers.boxes[i], buffers.boxes.size,
+                                    ACL_MEMCPY_DEVICE_TO_HOST, streams.d2h));
+      DAGSCHED_TRY("download", i, aclrtRecordEvent(events.download_done[i], streams.d2h));
+
+      // download@i before draw@i (RAW on result)
+      DAGSCHED_TRY("draw", i, aclrtStreamWaitEvent(streams.draw_boxes, events.download_done[i]));
+      // draw: host draw_boxes
+      {
+        const auto result = buffers.result.read(i);
+        DAGSCHED_TRY("draw", i, on_host(streams.draw_boxes, [=, &hooks] { return hooks.draw_boxes(result, i); }));
+      }
+      DAGSCHED_TRY("draw", i, aclrtRecordEvent(events.draw_done[i], streams.draw_boxes));
+    }
+
+    DAGSCHED_TRY("synchronise h2d", kNoIteration, aclrtSynchronizeStream(streams.h2d));
+    DAGSCHED_TRY("synchronise decode_frame", kNoIteration, aclrtSynchronizeStream(streams.decode_frame));
+    DAGSCHED_TRY("synchronise ai-core", kNoIteration, aclrtSynchronizeStream(streams.ai_core));
+    DAGSCHED_TRY("synchronise d2h", kNoIteration, aclrtSynchronizeStream(streams.d2h));
+    DAGSCHED_TRY("synchronise draw_boxes", kNoIteration, aclrtSynchronizeStream(streams.draw_boxes));
+    return ACL_SUCCESS;
+  }
+
+  std::unique_ptr<Resources> own_;
+  Place at_;
+  Failure failure_;
+};
+
+#undef DAGSCHED_TRY
+
+}  // namespace dagsched::detector
+
+#endif  // DAGSCHED_DETECTOR_HPP

@@ -1,0 +1,184 @@
+"""Rings keep the plan's meaning; wrong plans are told what is wrong, and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from dagsched.diagnostics import PlanError, Source
+from dagsched.plan.expressions import expression_text
+from dagsched.plan.model import Plan
+from dagsched.plan.reader import read_plan
+from dagsched.plan.resolve import find_warnings, resolve_plan
+
+HEAD = "dagsched: 1\nname: t\nparams: {n: null}\nbuffers:\n"
+BODY = "ops:\n"
+
+
+def plan_of(buffers: str, ops: str) -> Plan:
+    """A plan from the lines of its buffers and ops."""
+    return read_plan(Source("t.yaml", f"{HEAD}{_indent(buffers)}{BODY}{_indent(ops)}"))
+
+
+def _indent(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.strip("\n").split("\n"))
+
+
+def depths(plan: Plan) -> dict[str, int | None]:
+    return {name: buffer.ring.depth for name, buffer in resolve_plan(plan).buffers.items()}
+
+
+def versions(plan: Plan) -> dict[str, list[str]]:
+    """Each op's accesses as ``buffer@version``."""
+    return {
+        op.name: [
+            f"{a.buffer}@{expression_text(a.version)}" if a.version is not None else a.buffer for a in op.accesses
+        ]
+        for op in resolve_plan(plan).ops()
+    }
+
+
+def fault(buffers: str, ops: str) -> tuple[str, str]:
+    """The code of the only error, and the text of its line up to its column."""
+    plan = plan_of(buffers, ops)
+    with pytest.raises(PlanError) as caught:
+        resolve_plan(plan)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.where is not None
+    assert plan.source is not None
+    assert diagnostic.help
+    line = plan.source.text.split("\n")[diagnostic.where.line - 1]
+    return diagnostic.code, line[: diagnostic.where.column - 1].strip()
+
+
+LOOP = "- loop: i\n  count: n\n  ops:\n"
+X = "x: {place: device, size: 64, ring: auto}\nout: {place: host, size: 64, output: true}"
+
+
+def test_a_buffer_written_before_it_is_read_gets_two_slots() -> None:
+    plan = plan_of(
+        X,
+        LOOP + "  - {name: w, compute: f, writes: [x]}\n  - {name: r, compute: f, reads: [x]}",
+    )
+    assert depths(plan)["x"] == 2
+    assert versions(plan) == {"w": ["x@i"], "r": ["x@i"]}
+
+
+def test_a_buffer_that_carries_its_contents_keeps_one_slot() -> None:
+    ops = (
+        "- {name: z, fill: {to: x}}\n"
+        + LOOP
+        + "  - {name: a, compute: f, updates: [x]}\n- {name: d, copy: {from: x, to: out}}"
+    )
+    assert depths(plan_of(X, ops))["x"] == 1
+
+
+def test_a_read_before_the_write_of_the_same_iteration_keeps_one_slot() -> None:
+    ops = (
+        "- {name: z, fill: {to: x}}\n" + LOOP + "  - {name: r, compute: f, reads: [x]}\n"
+        "  - {name: w, compute: f, writes: [x]}"
+    )
+    assert depths(plan_of(X, ops))["x"] == 1
+
+
+def test_half_written_buffers_are_not_renamed() -> None:
+    ops = (
+        "- {name: z, fill: {to: x}}\n" + LOOP + "  - {name: w, compute: f, writes: ['x[0:32]']}\n"
+        "  - {name: r, compute: f, reads: [x]}"
+    )
+    assert depths(plan_of(X, ops))["x"] == 1
+
+
+@pytest.mark.parametrize(("back", "depth"), [(1, 2), (2, 3), (3, 4), (7, 8)])
+def test_old_versions_are_kept_as_long_as_they_are_read(back: int, depth: int) -> None:
+    first = "\n".join(f"- {{name: z{k}, fill: {{to: x@-{k}}}}}" for k in range(1, back + 1))
+    ops = f"{first}\n{LOOP}  - {{name: s, compute: f, reads: [x@i-{back}], writes: [x]}}"
+    assert depths(plan_of(X, ops))["x"] == depth
+
+
+def test_behind_a_loop_the_name_means_the_newest_version() -> None:
+    ops = (
+        "- {name: z, fill: {to: x}}\n" + LOOP + "  - {name: w, compute: f, writes: [x]}\n"
+        "  - {name: r, compute: f, reads: [x]}\n- {name: d, copy: {from: x, to: out}}"
+    )
+    assert versions(plan_of(X, ops)) == {"z": ["x@-1"], "w": ["x@i"], "r": ["x@i"], "d": ["x@n-1", "out"]}
+
+
+def test_behind_two_loops_it_is_the_second_ones_where_that_ran() -> None:
+    loop = "- loop: i\n  count: {n}\n  ops:\n  - {{name: w{n}, compute: f, writes: [x]}}\n"
+    ops = (
+        "- {name: z, fill: {to: x}}\n" + loop.format(n=3) + loop.format(n="n") + "- {name: d, copy: {from: x, to: out}}"
+    )
+    assert versions(plan_of(X, ops))["d"][0] == "x@min(n, 1)*(n-1)+(1-min(n, 1))*2"
+
+
+IN = "in: {place: device, size: 64, input: true}\n"
+
+
+@pytest.mark.parametrize(
+    ("buffers", "ops", "expected"),
+    [
+        (X, "- {name: r, compute: f, reads: [x]}", ("P210", "- {name: r, compute: f, reads: [")),
+        (
+            X,
+            "- {name: w, compute: f, writes: ['x[0:32]']}\n- {name: r, compute: f, reads: [x]}",
+            ("P210", "- {name: r, compute: f, reads: ["),
+        ),
+        (
+            X,
+            LOOP + "  - {name: w, compute: f, writes: [x]}\n- {name: d, copy: {from: x, to: out}}",
+            ("P210", "- {name: d, copy: {from:"),
+        ),
+        (
+            X.replace("auto", "2"),
+            LOOP + "  - {name: w, compute: f, writes: [x]}\n  - {name: v, compute: f, writes: [x@i+2]}\n"
+            "  - {name: r, compute: f, reads: [x]}",
+            ("P211", "- {name: r, compute: f, reads: ["),
+        ),
+        (
+            X.replace("ring: auto", "ring: 1"),
+            "- {name: z, fill: {to: x@-1}}\n" + LOOP + "  - {name: s, compute: f, reads: [x@i-1], writes: [x]}",
+            ("P213", "- {name: s, compute: f, reads: [x@i-1], writes: ["),
+        ),
+        (
+            IN + X,
+            "- {name: a, compute: f, reads: [in], writes: [x], after: [b]}\n- {name: b, compute: f, reads: [x]}",
+            ("P220", "- {name: a, compute: f, reads: [in], writes: [x], after: ["),
+        ),
+        (
+            IN + X,
+            (
+                "- {name: a, compute: f, reads: [in], after: [b], stream: s}\n"
+                "- {name: b, compute: f, reads: [in], stream: s}"
+            ),
+            ("P221", "- {name: a, compute: f, reads: [in], after: ["),
+        ),
+    ],
+)
+def test_wrong_plans(buffers: str, ops: str, expected: tuple[str, str]) -> None:
+    assert fault(buffers, ops) == expected
+
+
+def test_an_op_moves_behind_the_one_that_it_comes_after() -> None:
+    plan = plan_of(
+        IN + X, "- {name: a, compute: f, reads: [in], after: [b]}\n- {name: b, compute: f, reads: [in], writes: [x]}"
+    )
+    assert [op.name for op in resolve_plan(plan).ops()] == ["b", "a"]
+
+
+def test_inner_loops_become_their_ops() -> None:
+    ops = (
+        LOOP + "  - {name: w, compute: f, writes: [x]}\n  - loop: j\n    count: 2\n    ops:\n"
+        "    - {name: r, compute: f, reads: ['x[j*32:j*32+32]']}\n    - {name: s, compute: f, reads: [in], after: [r]}"
+        "\n"
+        "  - {name: e, compute: f, reads: [in], after: [s]}"
+    )
+    plan = resolve_plan(plan_of(IN + X, ops))
+    assert [op.name for op in plan.ops()] == ["w", "r.0", "s.0", "r.1", "s.1", "e"]
+    after = {op.name: [edge.op for edge in op.after] for op in plan.ops()}
+    assert after["s.1"] == ["r.1"]
+    assert after["e"] == ["s.0", "s.1"]
+
+
+def test_a_buffer_that_nobody_reads_is_warned_of() -> None:
+    plan = resolve_plan(plan_of(X, "- {name: w, compute: f, writes: [x]}"))
+    assert [(warning.code, warning.severity) for warning in find_warnings(plan)] == [("P230", "warning")]

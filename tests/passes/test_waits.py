@@ -1,0 +1,42 @@
+"""The waits are the cross-stream edges of the transitive reduction, in every iteration, for every count."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from dagsched.plan.expressions import names_in
+from dagsched.plan.model import Loop, Plan
+from dagsched.plan.samples import find_limits
+from dagsched.plan.segments import counts_for, split_segments
+from tests.passes.build import build_schedule
+from tests.passes.oracle import issued_waits, minimal_waits
+from tests.passes.strategies import assignments, plans
+
+
+def _counts(plan: Plan, most: int) -> list[dict[str, int]]:
+    """Parameter values up to ``most``, save those for which a moving region would leave its buffer."""
+    segments = split_segments(plan)
+    limits = find_limits(plan, segments)
+    names = sorted({name for item in plan.items if isinstance(item, Loop) for name in names_in(item.count)})
+    found = [dict(zip(names, values, strict=True)) for values in product(range(most + 1), repeat=len(names))]
+    return [
+        params
+        for params in found
+        if all(
+            n <= limit or not s.loop for n, limit, s in zip(counts_for(segments, params), limits, segments, strict=True)
+        )
+    ]
+
+
+@given(st.data())
+def test_waits_are_the_reduction(data: st.DataObject) -> None:
+    plan = data.draw(plans())
+    streams = data.draw(assignments(plan))
+    schedule = build_schedule(plan, streams)
+    for params in _counts(plan, 7):
+        issued = issued_waits(schedule, params)
+        event("waits" if issued else "no waits")
+        assert issued == minimal_waits(plan, params, streams), params
