@@ -5,9 +5,12 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dagsched.compiled import Compiled
 from dagsched.cost.devices import load_device
 from dagsched.cost.model import Device
+from dagsched.cost.predict import predict_schedule
 from dagsched.diagnostics import Diagnostic, LimitError, ProofError
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
@@ -29,7 +32,7 @@ def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
     Raises :class:`PlanError` with all that is wrong with the plan, :class:`LimitError` where the device cannot hold
     the schedule, and :class:`ProofError` where dagsched has made a wrong one.
     """
-    device = device or load_device(plan.device)
+    device = device or load_device(plan.device, source=plan.source)
     resolved = resolve_plan(plan)
     hazards = find_hazards(resolved)
     sweep = Sweep(resolved)
@@ -39,6 +42,7 @@ def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
     rules = fold_waits(sweep, needs, stream_of)
     recordings = allocate_events(sweep, rules)
     schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
+    schedule = replace(schedule, predicted=predict_schedule(schedule, resolved, device, hazards))
     handles = sum({recording.event: recording.ring for recording in recordings}.values())
     _require_limits(plan, device, len(schedule.streams), handles)
     proof = verify_schedule(plan, schedule, device.limits)

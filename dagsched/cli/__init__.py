@@ -1,1 +1,1 @@
-
+"""The command line: ``main`` picks a command's module, which reads files, calls the library and prints."""

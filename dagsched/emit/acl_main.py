@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dagsched.emit.calls import CallList
-from dagsched.emit.cpp_names import Names, hook_signature
+from dagsched.emit.cpp_names import Names, hook_signature, ordered_params
 from dagsched.emit.cpp_text import Invocation, lay_out_call
 from dagsched.emit.names import cpp_comment, cpp_string
 from dagsched.plan.model import OpKind
@@ -11,15 +11,12 @@ from dagsched.plan.model import OpKind
 
 def write_main(calls: CallList, names: Names) -> str:
     """The text of ``NAME_main.cpp``."""
-    required = [name for name, default in calls.params.items() if default is None]
-    optional = [name for name, default in calls.params.items() if default is not None]
-    ordered = [*required, *optional]
-    usage = "".join([*(f" {name}" for name in required), *(f" [{name}]" for name in optional)])
+    ordered = ordered_params(calls)
+    usage = "".join(f" {name}" if calls.params[name] is None else f" [{name}]" for name in ordered)
     lines = [
         f"// A program that runs {names.stem}.hpp, with hooks to be filled in.",
         "//",
-        "// Compile with C++17 and what the CANN toolkit brings: -I $ASCEND_HOME_PATH/include, -L $ASCEND_HOME_PATH/lib64,",
-        "// -lascendcl.",
+        "// Compile as C++17 with -I $ASCEND_HOME_PATH/include -L $ASCEND_HOME_PATH/lib64 -lascendcl",
         "#include <cerrno>",
         "#include <chrono>",
         "#include <cstdio>",
@@ -89,7 +86,7 @@ def _run(calls: CallList, names: Names, ordered: list[str]) -> list[str]:
         "    const auto start = std::chrono::steady_clock::now();",
         f"    code = pipeline.run({', '.join(['hooks', *counts])});",
         "    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;",
-        f"    if (code == ACL_SUCCESS) std::printf(\"%s: %.6f s\\n\", {cpp_string(calls.name)}, took.count());",
+        f'    if (code == ACL_SUCCESS) std::printf("%s: %.6f s\\n", {cpp_string(calls.name)}, took.count());',
     ]
     if outputs:
         calls_text = ", ".join(f"pipeline.{name}()" for name in outputs)
@@ -97,7 +94,7 @@ def _run(calls: CallList, names: Names, ordered: list[str]) -> list[str]:
     return [
         *lines,
         "  }",
-        "  if (code != ACL_SUCCESS) std::fprintf(stderr, \"%s\\n\", pipeline.failure().message().c_str());",
+        '  if (code != ACL_SUCCESS) std::fprintf(stderr, "%s\\n", pipeline.failure().message().c_str());',
         "  return code;",
         "}",
     ]
@@ -113,13 +110,13 @@ def _main(calls: CallList, names: Names, ordered: list[str], usage: str) -> list
     return [
         *lines,
         f"  if ({wrong}) {{",
-        f"    std::fprintf(stderr, \"usage: %s%s\\n\", argc > 0 ? argv[0] : \"\", {cpp_string(usage)});",
+        f'    std::fprintf(stderr, "usage: %s%s\\n", argc > 0 ? argv[0] : "", {cpp_string(usage)});',
         "    return 2;",
         "  }",
         "",
         "  aclError code = aclInit(nullptr);",
         "  if (code != ACL_SUCCESS) {",
-        "    std::fprintf(stderr, \"aclInit: error %d\\n\", code);",
+        '    std::fprintf(stderr, "aclInit: error %d\\n", code);',
         "    return 1;",
         "  }",
         "  code = aclrtSetDevice(0);",
@@ -127,7 +124,7 @@ def _main(calls: CallList, names: Names, ordered: list[str], usage: str) -> list
         f"    code = run_pipeline({', '.join(names.locals[name] for name in ordered)});",
         "    aclrtResetDevice(0);",
         "  } else {",
-        "    std::fprintf(stderr, \"aclrtSetDevice: error %d\\n\", code);",
+        '    std::fprintf(stderr, "aclrtSetDevice: error %d\\n", code);',
         "  }",
         "  aclFinalize();",
         "  return code == ACL_SUCCESS ? 0 : 1;",

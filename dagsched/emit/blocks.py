@@ -66,7 +66,7 @@ def lay_out(access: Access, buffer: Buffer, names: dict[str, Range]) -> Block:
     strides = [buffer.itemsize * prod(extents[axis + 1 :]) for axis in range(len(extents))]
     offset: Expr = Int(0)
     checks: list[Bounds] = []
-    parts: list[tuple[Expr, int, bool]] = []  # count, stride, whether it is the whole axis
+    parts: list[tuple[Expr, int]] = []  # count, stride
     for axis, extent in enumerate(extents):
         part = access.region[axis] if axis < len(access.region) else Slice()
         lo = part.lo if part.lo is not None else Int(0)
@@ -75,10 +75,10 @@ def lay_out(access: Access, buffer: Buffer, names: dict[str, Range]) -> Block:
         if not _is_inside(lo, hi, count, extent, names):
             checks.append(Bounds(lo, hi, extent))
         offset = plus(offset, scale(lo, strides[axis]))
-        parts.append((count, strides[axis], count == Int(extent)))
+        parts.append((count, strides[axis]))
     run: Expr = Int(buffer.itemsize)
     axes: list[Axis] = []
-    for count, stride, full in reversed(parts):
+    for count, stride in reversed(parts):
         if not axes and run == Int(stride):  # so far contiguous up to here
             run = combine("*", count, Int(stride))
         elif count == Int(1):

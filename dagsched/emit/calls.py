@@ -140,15 +140,7 @@ class CallList:
 
     def walk(self) -> Iterator[AnyCall]:
         """Every call in order, loops before what they hold."""
-        stack = [iter(self.body)]
-        while stack:
-            call = next(stack[-1], None)
-            if call is None:
-                stack.pop()
-                continue
-            yield call
-            if isinstance(call, Repeat):
-                stack.append(iter(call.body))
+        return walk_calls(self.body)
 
     def __str__(self) -> str:
         lines = [f"calls of {self.name}", f"  digest {self.digest}, dagsched {self.version}"]
@@ -158,6 +150,14 @@ class CallList:
         lines += [_buffer(buffer) for buffer in self.buffers]
         lines += [f"function {_signature(function)}" for function in self.functions]
         return "\n".join([*lines, *_print(self.body, 0)]) + "\n"
+
+
+def walk_calls(calls: tuple[AnyCall, ...]) -> Iterator[AnyCall]:
+    """Every call in order, loops before what they hold."""
+    for call in calls:
+        yield call
+        if isinstance(call, Repeat):
+            yield from walk_calls(call.body)
 
 
 def _queue(queue: Queue) -> str:

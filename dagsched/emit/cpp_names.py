@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dagsched.emit.calls import CallList, Launch, Repeat
 from dagsched.emit.functions import Function
 from dagsched.emit.names import file_stem, identifiers
-from dagsched.plan.model import Buffer, Mode, OpKind
+from dagsched.plan.model import Buffer, Mode, OpKind, Place
 
 TYPES = frozenset(
     """
@@ -23,9 +23,10 @@ TYPES = frozenset(
 
 HELPERS = frozenset(
     """
-    allocate argc argv at_ body buffers check_copy check_count check_region code copy_bytes copy_rows
-    drain_stream error_name events fail fill_bytes floor_div floor_mod from free_pageable hooks issue kMaxCount kNoIteration keep_exception make_failure on_host own own_ parse_count
-    pipeline resources_ run_pipeline start streams took
+    allocate argc argv at_ body buffers bytes check_copy check_count check_region code copy_bytes copy_rows count
+    drain_stream error_name events fail fill_bytes floor_div floor_mod free_pageable from from_step hooks issue
+    kMaxCount kNoIteration keep_exception on_host own own_ parse_count pipeline resources_ run_pipeline start step0
+    step1 step2 step3 step4 step5 step6 step7 streams to to_step took
     """.split()  # noqa: SIM905
 )
 """Functions and variables of emitted programs."""
@@ -101,6 +102,11 @@ def sized_buffers(calls: CallList) -> list[str]:
     return [name for name in dynamic if name in told]
 
 
+def ordered_params(calls: CallList) -> list[str]:
+    """Parameters in the order of ``run``: C++ wants those with defaults last."""
+    return sorted(calls.params, key=lambda name: calls.params[name] is not None)
+
+
 def element_type(dtype: str | None) -> str:
     """The C++ type of a buffer's elements, ``void`` where none is stated."""
     return CPP_TYPES[dtype] if dtype is not None else "void"
@@ -114,7 +120,8 @@ def view_type(dtype: str | None, axes: int, *, const: bool) -> str:
 
 def memory_type(buffer: Buffer) -> str:
     """The template that holds a buffer's slots."""
-    memory = "DeviceMemory" if buffer.place.value == "device" else "PageableMemory" if buffer.pageable else "PinnedMemory"
+    host = "PageableMemory" if buffer.pageable else "PinnedMemory"
+    memory = host if buffer.place is Place.HOST else "DeviceMemory"
     template = "DynamicBuffer" if buffer.dynamic else "Buffer"
     return f"{template}<{memory}, {element_type(buffer.dtype)}, {buffer.ring.depth or 1}, {buffer.size}>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dagsched.plan.expressions import Binary, Call, Condition, Expr, Int, Name
+from dagsched.plan.expressions import Call, Condition, Expr, Int, Name
 
 WIDTH = 120
 

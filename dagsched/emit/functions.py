@@ -94,9 +94,7 @@ def _reorder(use: Use, first: Use) -> Use:
     """The same call with its parameters in the order of another."""
     place = {parameter.name: n for n, parameter in enumerate(use.parameters)}
     order = [place[parameter.name] for parameter in first.parameters]
-    return replace(
-        use, parameters=tuple(use.parameters[n] for n in order), blocks=tuple(use.blocks[n] for n in order)
-    )
+    return replace(use, parameters=tuple(use.parameters[n] for n in order), blocks=tuple(use.blocks[n] for n in order))
 
 
 def _bind(uses: Sequence[Use]) -> dict[str, tuple[Function, tuple[Block, ...]]]:

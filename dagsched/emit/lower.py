@@ -1,11 +1,13 @@
 """Lower a compiled schedule to calls: ops get their bytes, functions and directions; steps keep their order.
 
 What no target can express is reported here, all of it at once: a schedule under another event model than ``latch``,
-indexed streams, steps of hand-written schedules, regions of buffers whose size varies, arithmetic beyond 64 bits.
+indexed streams, steps of hand-written schedules (E104), regions of buffers whose size varies (E103), arithmetic beyond
+64 bits (E105).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from dagsched import __version__
@@ -19,18 +21,19 @@ from dagsched.emit.calls import (
     Direction,
     EventRef,
     Fill,
-    Handles,
     Launch,
-    Queue,
     Record,
     Repeat,
     Sync,
     Wait,
+    walk_calls,
 )
 from dagsched.emit.functions import Function, Parameter, Use, bind_functions, name_parameters
-from dagsched.emit.ranges import LARGEST_COUNT, Range, fits, range_of
+from dagsched.emit.limits import Loops, Scoped, find_max_count
+from dagsched.emit.ranges import LARGEST_COUNT, Range, range_of
+from dagsched.emit.resources import list_constant_handles, list_handles, list_queues
 from dagsched.plan.access import AccessError, split_indexed
-from dagsched.plan.expressions import Condition, Expr, Int, Name, expression_text, names_in, substitute
+from dagsched.plan.expressions import Expr, Int, Name, expression_text, substitute
 from dagsched.plan.model import Access, Buffer, Loop, Op, OpKind, Place, Plan, Slice
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule, Step, SyncStep
 
@@ -53,8 +56,8 @@ class _Lowering:
     constant_handles: dict[str, list[int]]
     names: dict[str, Range]
     faults: list[Diagnostic] = field(default_factory=list)
-    expressions: list[tuple[Expr, dict[str, Expr], Where | None]] = field(default_factory=list)
-    tops: dict[str, Expr] = field(default_factory=dict)
+    expressions: list[Scoped] = field(default_factory=list)
+    loops: Loops = ()
     neighbour: str = ""
 
 
@@ -72,20 +75,23 @@ def list_calls(compiled: Compiled) -> CallList:
             uses.append(_use(plan, op, loop, names))
     if schedule.event_model != "latch":
         faults.append(_cannot(plan, f"events of the model `{schedule.event_model}`", None))
-    lowering = _Lowering(plan, schedule, ops, bind_functions(uses), _constant_handles(schedule), dict(params), faults)
+    lowering = _Lowering(
+        plan, schedule, ops, bind_functions(uses), list_constant_handles(schedule), dict(params), faults
+    )
     body = _lower_steps(lowering, schedule.steps)
-    max_count = _find_max_count(lowering)
-    if lowering.faults:
-        raise PlanError(lowering.faults)
+    max_count, overflows = find_max_count(plan, lowering.expressions)
+    if lowering.faults or overflows:
+        raise PlanError([*lowering.faults, *overflows])
     functions = tuple(dict.fromkeys(function for function, _ in lowering.bound.values()))
+    every_call = list(walk_calls(body))
     return CallList(
         name=plan.name,
         digest=(schedule.plan or {}).get("digest", ""),
         version=__version__,
         params=dict(plan.params),
         max_count=max_count,
-        queues=_queues(schedule, body),
-        handles=_handles(lowering, body),
+        queues=list_queues(schedule, every_call),
+        handles=list_handles(schedule, every_call),
         buffers=tuple(plan.buffers.values()),
         functions=functions,
         body=body,
@@ -120,7 +126,8 @@ def _use(plan: Plan, op: Op, loop: Loop | None, names: dict[str, Range]) -> Use:
         Parameter(name, access.mode, plan.buffers[access.buffer].dtype, len(block.axes))
         for name, access, block in zip(name_parameters(op), op.accesses, blocks, strict=True)
     )
-    return Use(op, parameters, blocks, tuple([*([loop.index] if loop else []), *(name for name, _ in op.indices)]))
+    indices = [name for name, _ in op.indices]
+    return Use(op, parameters, blocks, (loop.index, *indices) if loop else tuple(indices))
 
 
 def _lower_steps(low: _Lowering, steps: tuple[AnyStep, ...]) -> tuple[AnyCall, ...]:
@@ -138,15 +145,17 @@ def _lower_steps(low: _Lowering, steps: tuple[AnyStep, ...]) -> tuple[AnyCall, .
 
 
 def _lower_step(low: _Lowering, step: AnyStep) -> AnyCall | None:
-    _note_condition(low, step)
+    for comparison in step.when:
+        _note(low, comparison.left, step.where)
+        _note(low, comparison.right, step.where)
     if isinstance(step, LoopStep):
         _note(low, step.lo, step.where)
         _note(low, step.hi, step.where)
-        outer, tops = low.names, low.tops
-        low.names = {**outer, step.index: _index_range(step.lo, step.hi, outer)}
-        low.tops = {**tops, step.index: step.hi}
+        names, loops = low.names, low.loops
+        low.names = {**names, step.index: _index_range(step.lo, step.hi, names)}
+        low.loops = (*loops, (step.index, step.lo, step.hi))
         body = _lower_steps(low, step.steps)
-        low.names, low.tops = outer, tops
+        low.names, low.loops = names, loops
         return Repeat(when=step.when, index=step.index, lo=step.lo, hi=step.hi, body=body)
     if isinstance(step, OpStep):
         return _lower_op(low, step)
@@ -178,10 +187,8 @@ def _lower_step(low: _Lowering, step: AnyStep) -> AnyCall | None:
 def _lower_op(low: _Lowering, step: OpStep) -> AnyCall | None:
     name, shifted = step.op, None
     if name not in low.ops:
-        try:
-            name, shifted = split_indexed(step.op)
-        except AccessError:
-            pass
+        with suppress(AccessError):
+            name, shifted = split_indexed(step.op)  # ``upload@i-1``: an iteration other than the loop's own
     if name not in low.ops:
         low.faults.append(_cannot(low.plan, f"the op `{step.op}`, which the plan does not have", step.where))
         return None
@@ -230,7 +237,7 @@ def _lower_op(low: _Lowering, step: OpStep) -> AnyCall | None:
 
 def _current(low: _Lowering) -> Expr | None:
     """The index of the innermost loop."""
-    return Name(next(reversed(low.tops))) if low.tops else None
+    return Name(low.loops[-1][0]) if low.loops else None
 
 
 def _iteration(low: _Lowering, loop: Loop | None, shifted: Expr | None) -> Expr | None:
@@ -239,7 +246,7 @@ def _iteration(low: _Lowering, loop: Loop | None, shifted: Expr | None) -> Expr 
         return None
     if shifted is not None:
         return shifted
-    if loop.index in low.tops:
+    if any(index == loop.index for index, _, _ in low.loops):
         return Name(loop.index)
     return _current(low) or Int(0)
 
@@ -278,53 +285,11 @@ def _event(low: _Lowering, name: str, index: Expr | None, step: Step) -> EventRe
     if ring is None and index is not None:  # one handle for each value of the index
         if isinstance(index, Int):
             return EventRef(name, Int(low.constant_handles[name].index(index.value)))
-        low.faults.append(_cannot(low.plan, f"the event `{name}`, which needs a handle for every iteration", step.where))
+        low.faults.append(
+            _cannot(low.plan, f"the event `{name}`, which needs a handle for every iteration", step.where)
+        )
     _note(low, index if index is not None else Int(0), step.where)
     return EventRef(name, index if index is not None else Int(0))
-
-
-def _constant_handles(schedule: Schedule) -> dict[str, list[int]]:
-    """For events without a ring, the index values that are used: each has a handle of its own."""
-    values: dict[str, set[int]] = {}
-    for step in schedule.walk():
-        event = step.event if isinstance(step, EventStep) else None
-        if isinstance(step, SyncStep) and step.kind == "event":
-            event = step.target
-        if event is not None and isinstance(event.index, Int):
-            values.setdefault(event.name, set()).add(event.index.value)
-    return {name: sorted(found) for name, found in values.items()}
-
-
-def _handles(low: _Lowering, body: tuple[AnyCall, ...]) -> tuple[Handles, ...]:
-    used: dict[str, None] = dict.fromkeys(low.schedule.events)
-    stack = list(reversed(body))
-    while stack:
-        call = stack.pop()
-        if isinstance(call, Repeat):
-            stack += reversed(call.body)
-        elif isinstance(call, Record | Wait):
-            used[call.event.name] = None
-    rings = {name: event.ring for name, event in low.schedule.events.items()}
-    return tuple(Handles(name, rings.get(name) or len(low.constant_handles.get(name, [])) or 1) for name in used)
-
-
-def _queues(schedule: Schedule, body: tuple[AnyCall, ...]) -> tuple[Queue, ...]:
-    used: dict[str, None] = {}
-    stack = list(reversed(body))
-    while stack:
-        call = stack.pop()
-        if isinstance(call, Repeat):
-            stack += reversed(call.body)
-        elif call_stream := getattr(call, "stream", None):
-            used[call_stream] = None
-    order = [*(name for name in schedule.streams if name in used), *(name for name in used if name not in schedule.streams)]
-    queues = []
-    for name in order:
-        stream = schedule.streams.get(name)
-        queues.append(
-            Queue(name, stream.host, stream.engine, stream.priority) if stream else Queue(name, False, None, None)
-        )
-    return tuple(queues)
 
 
 def _check_op(plan: Plan, op: Op) -> list[Diagnostic]:
@@ -335,7 +300,7 @@ def _check_op(plan: Plan, op: Op) -> list[Diagnostic]:
             faults.append(
                 Diagnostic(
                     code="E103",
-                    headline=f"`{op.name}` touches a region of `{buffer.name}`, whose size is known only when the program runs",
+                    headline=f"`{op.name}` touches a region of `{buffer.name}`, whose size varies",
                     where=access.where or op.where,
                     source=plan.source,
                     help=f"let `{op.name}` access all of `{buffer.name}`, or remove `dynamic: true` from it",
@@ -362,47 +327,4 @@ def _cannot(plan: Plan, what: str, where: Where | None) -> Diagnostic:
 
 
 def _note(low: _Lowering, expr: Expr, where: Where | None) -> None:
-    if names_in(expr) or isinstance(expr, Int):
-        low.expressions.append((expr, low.tops, where))
-
-
-def _note_condition(low: _Lowering, step: AnyStep) -> None:
-    condition: Condition = step.when
-    for comparison in condition:
-        _note(low, comparison.left, step.where)
-        _note(low, comparison.right, step.where)
-
-
-def _find_max_count(low: _Lowering) -> int:
-    """The largest power of two up to which every parameter can be chosen without an overflow anywhere."""
-    for expr, tops, where in low.expressions:
-        if not _safe(low, expr, tops, 1, where):
-            return 0
-    limit = LARGEST_COUNT
-    unique = list({(expr, tuple(tops.items())): (expr, tops) for expr, tops, _ in low.expressions}.values())
-    while limit > 1 and not all(_fits(low.plan, expr, tops, limit) for expr, tops in unique):
-        limit //= 2
-    return limit
-
-
-def _safe(low: _Lowering, expr: Expr, tops: dict[str, Expr], limit: int, where: Where | None) -> bool:
-    try:
-        if _fits(low.plan, expr, tops, limit):
-            return True
-        headline = f"`{expression_text(expr)}` does not fit into 64 bits"
-        help_ = "use smaller factors"
-    except ZeroDivisionError:
-        headline = f"a divisor in `{expression_text(expr)}` can be 0"
-        help_ = "divide by a constant, or by `max(1, ...)`"
-    except KeyError as error:
-        headline = f"`{error.args[0]}` in `{expression_text(expr)}` is no parameter and no index of a loop around it"
-        help_ = "use the parameters of the plan and the index of the loop"
-    low.faults.append(Diagnostic("E105", headline, where, low.plan.source if where else None, help=help_))
-    return False
-
-
-def _fits(plan: Plan, expr: Expr, tops: dict[str, Expr], limit: int) -> bool:
-    names: dict[str, Range] = dict.fromkeys(plan.params, (0, limit))
-    for index, top in tops.items():
-        names[index] = (0, max(0, range_of(top, names)[1] - 1))
-    return fits(expr, names)
+    low.expressions.append(Scoped(expr, low.loops, where))

@@ -1,4 +1,4 @@
-"""Names from a file are data: identifiers, string literals, comments and file names that cannot break, or break out of, C++.
+"""Names from a file are data: identifiers, literals, comments and file names that cannot break, or break out of, C++.
 
 Invariants: distinct texts get distinct identifiers within one scope; the same texts in the same order get the same
 identifiers; whatever the text holds, the result is ASCII on one line (comments keep printable Unicode).
@@ -28,8 +28,8 @@ KEYWORDS: frozenset[str] = frozenset(
 
 _WORDS = frozenset(
     """
-    alloca assert dim3 errno far fileno getc huge i386 interface isfinite isinf isnan issubnormal linux major makedev max
-    min minor near offsetof putc sched_priority signbit small stderr stdin stdout std unix vector
+    alloca assert dim3 errno far fileno getc huge i386 interface isfinite isinf isnan issubnormal linux major makedev
+    max min minor near offsetof putc sched_priority signbit small stderr stdin stdout std unix vector
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t main
     """.split()  # noqa: SIM905
 )
@@ -105,7 +105,7 @@ def _exact(name: str) -> bool:
 
 
 def file_stem(name: str) -> str:
-    """A file name without its ending: letters, digits, ``.``, ``_`` and ``-``, never hidden, never a path or an option."""
+    """A file name without its ending: letters, digits, ``.``, ``_``, ``-``; never hidden, a path or an option."""
     ascii_name = unicodedata.normalize("NFKD", name)
     kept = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._-") else _stem_letter(letter)

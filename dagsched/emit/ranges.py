@@ -108,9 +108,7 @@ def range_of(expr: Expr, names: Mapping[str, Range]) -> Range:
         raise ZeroDivisionError
     if expr.op == "%":
         return (0, other_high - 1) if other_low > 0 else (other_low + 1, 0)
-    corners = [
-        (a * b if expr.op == "*" else a // b) for a in (low, high) for b in (other_low, other_high)
-    ]
+    corners = [(a * b if expr.op == "*" else a // b) for a in (low, high) for b in (other_low, other_high)]
     return min(corners), max(corners)
 
 
@@ -128,6 +126,6 @@ def parts_of(expr: Expr) -> Iterable[Expr]:
 def fits(expr: Expr, names: Mapping[str, Range]) -> bool:
     """Whether no step of an expression leaves 64 bits."""
     return all(
-        -MAX_MAGNITUDE <= low and high <= MAX_MAGNITUDE
+        low >= -MAX_MAGNITUDE and high <= MAX_MAGNITUDE
         for low, high in (range_of(part, names) for part in parts_of(expr))
     )

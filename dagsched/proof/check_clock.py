@@ -22,13 +22,17 @@ Clock = dict[int, int]
 
 @dataclass(slots=True)
 class Order:
-    """What happens-before says. ``clocks[n]`` is None for a node that never runs; ``stuck`` holds the queue heads of a
-    deadlock, ``trail`` contended nodes in an order that leads there; ``limited``: not every interleaving was explored."""
+    """What happens-before says.
+
+    ``clocks[n]`` is None for a node that never runs; ``stuck`` holds the queue heads of a deadlock, ``trail`` contended
+    nodes in an order that leads there. ``limited``: not all interleavings were explored; ``tried``: contended steps.
+    """
 
     clocks: list[Clock | None]
     stuck: tuple[int, ...] = ()
     trail: tuple[int, ...] = ()
     limited: bool = False
+    tried: int = 0
 
 
 def join(mine: Clock, own: int, theirs: Clock, thread: int, ordinal: int) -> Clock:

@@ -29,17 +29,29 @@ BLIND = 32
 
 @dataclass(slots=True)
 class Counts:
-    """The values of parameters to check, largest last, and for which counts that holds. ``schedule`` is the one to
-    check (long constant loops may be cut to an equivalent length); ``whole`` is False where a limit was hit."""
+    """The values of parameters to check, largest last, and for which counts that holds.
+
+    ``schedule`` is the one to check (long constant loops may be cut to an equivalent length). ``whole`` is False where
+    the answer holds for these counts only, for the ``reason`` given.
+    """
 
     schedule: Schedule
     environments: list[dict[str, int]] = field(default_factory=list)
     text: str = "the counts in the file"
     whole: bool = True
+    reason: str = ""
+
+    def upto(self, environments: list[dict[str, int]]) -> str:
+        """For which counts an answer holds that was found for some of the environments."""
+        if self.whole or not self.reason:
+            return self.text
+        top = max((max(env.values()) for env in environments), default=0)
+        names = ", ".join(f"`{name}`" for name in environments[0]) if environments else "the parameters"
+        return f"counts {names} from 0 to {top} only: {self.reason}"
 
 
 def choose_counts(schedule: Schedule, attempt: Try, size_of: Size, max_count: int, budget: int) -> Counts:
-    """Choose the counts to check. ``attempt`` runs one and says how its loops repeat; ``size_of`` counts its instances."""
+    """Choose the counts to check. ``attempt`` runs one and says how its loops repeat; ``size_of`` counts instances."""
     params = used_params(schedule)
     if not params:
         return Counts(schedule, [{}])
@@ -63,9 +75,7 @@ def choose_counts(schedule: Schedule, attempt: Try, size_of: Size, max_count: in
         if budget < 0 and environments:
             break
         environments += following
-    top = max(max(env.values()) for env in environments) if environments else 0
-    names = ", ".join(f"`{name}`" for name in params)
-    return Counts(schedule, environments, f"counts {names} from 0 to {top} only: {reason}", False)
+    return Counts(schedule, environments, "", False, reason)
 
 
 def _prove(

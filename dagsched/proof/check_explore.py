@@ -132,7 +132,7 @@ class _Explorer:
         return found
 
     def find_users(self) -> dict[int, list[int]]:
-        """Whose clocks are kept (``~stop`` for the host's at a stop), and the last node on each thread that needs it."""
+        """Whose clocks are kept (``~stop``: the host's at a stop), and the last node on each thread that needs it."""
         users: dict[int, dict[int, int]] = {}
         for node in self.nodes:
             needs = list(self.links.after[node.index])
@@ -171,6 +171,7 @@ class _Explorer:
         at = list(start.at)
         self.settle(at, start)
         start.at = tuple(at)
+        granted = self.budget
         layer: _Layer = {(start.at, start.values): [start]}
         stuck: tuple[int, ...] = ()
         trail: tuple[int, ...] = ()
@@ -185,7 +186,7 @@ class _Explorer:
                     self.budget -= 1
                     self.merge(following, self.step(state, thread))
             layer = following
-        return Order(self.meet, stuck, trail, self.limited)
+        return Order(self.meet, stuck, trail, self.limited, granted - self.budget)
 
     def cut(self, layer: _Layer) -> list[_State]:
         """The states of a layer, as many as the budget allows."""

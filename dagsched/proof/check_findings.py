@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from dagsched.diagnostics import Diagnostic, Label, Where, closest
 from dagsched.plan.expressions import ExpressionError
 from dagsched.proof.check_clock import Order
-from dagsched.proof.check_expand import WORK, Node, Program, name_of
+from dagsched.proof.check_expand import WORK, Node, Program, indexed_text, name_of
 from dagsched.proof.check_links import Links
-from dagsched.proof.check_model import KINDS, Deadlock, Race, Side, StuckHead
+from dagsched.proof.check_model import KINDS, Deadlock, Race, Side
 from dagsched.proof.check_races import Conflicts, FoundRace
-from dagsched.proof.check_text import event_text, instance_text, node_text
-from dagsched.schedule.model import EventStep, Schedule, SyncStep, WaitStreamStep
-
-MAX_TRAIL = 40
+from dagsched.proof.check_stuck import make_deadlock
+from dagsched.proof.check_text import event_text, instance_text
+from dagsched.schedule.model import EventStep, OpStep, Schedule, SyncStep, WaitStreamStep
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ class Gathered:
                     continue
             self.races[key] = (found, make_race(program, order, found))
         if order.stuck and self.deadlock is None:
-            self.deadlock = make_deadlock(program, order)
+            self.deadlock = make_deadlock(program, links, order)
         for pair, nodes in conflicts.dangling.items():
             self.dangling.setdefault(pair, nodes)
         self.limited = self.limited or order.limited
@@ -118,29 +117,25 @@ def make_race(program: Program, order: Order, found: FoundRace, known: Race | No
 
 
 def _side(program: Program, node: Node, index: str | None) -> Side:
-    return Side(name_of(node), program.stream(node), node.step.where, index)
+    """A side of a race; the stream is as written where the race is between ``op@i`` and ``op@i+1``."""
+    stream = program.stream(node)
+    if index is not None and isinstance(node.step, OpStep):
+        stream = indexed_text(node.step.stream)
+    return Side(name_of(node), stream, node.step.where, index)
 
 
 def _sure_of(program: Program, order: Order, first: Node, second: Node) -> str | None:
-    """The last work of the first's stream that the second is certain to come after, as text."""
-    clock = order.clocks[second.index]
-    work = (clock or {}).get(first.thread, 0)
+    """What the second is certain to come after on the first's stream, as a sentence."""
+    work = (order.clocks[second.index] or {}).get(first.thread, 0)
     if not work:
         return None
-    for node in program.nodes:
-        if node.thread == first.thread and node.action in WORK and node.ordinal == work:
-            return instance_text(node)
-    return None
-
-
-def make_deadlock(program: Program, order: Order) -> Deadlock:
-    """The stuck queue heads of a run, and the steps that lead there where that is a matter of who comes first."""
-    heads = tuple(
-        StuckHead(program.stream(node), node_text(program, node), node.step.where)
-        for node in (program.nodes[index] for index in order.stuck)
+    known = next(
+        node for node in program.nodes if node.thread == first.thread and node.action in WORK and node.ordinal == work
     )
-    trail = tuple(node_text(program, program.nodes[index]) for index in order.trail[-MAX_TRAIL:])
-    return Deadlock(heads, trail)
+    return (
+        f"for one, `{instance_text(second)}` is certain to come after `{instance_text(known)}` on that stream, "
+        f"but not after `{instance_text(first)}`"
+    )
 
 
 def make_findings(gathered: Gathered, counts_text: str, whole: bool, tried: bool) -> tuple[Diagnostic, ...]:

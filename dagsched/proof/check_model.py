@@ -16,7 +16,7 @@ KINDS = ("RAW", "WAR", "WAW")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two accesses of a race. ``stream`` is None for a host action; ``index`` is the loop around it."""
+    """One of the two accesses of a race. ``stream`` is None for a host action; ``index`` is the loop around both."""
 
     op: str
     stream: str | None
@@ -37,7 +37,7 @@ class Race:
 
     ``distance`` is the smallest iteration distance at which the pair races, None outside a common loop.
     ``record_after`` and ``wait_before`` name the op instances between which an order is missing; ``sure``
-    is the last work of the first's stream that the second is certain to come after.
+    says, for one pair of instances, what the second is certain to come after.
     """
 
     buffer: str
@@ -62,11 +62,13 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class StuckHead:
-    """The head of a queue that never runs; ``stream`` is None for the issuing thread, ``step`` is its text."""
+    """The head of a queue that never runs; ``stream`` is None for the issuing thread, ``step`` is its text, ``why`` says
+    what it waits for."""
 
     stream: str | None
     step: str
     where: Where | None
+    why: str = ""
 
     def as_data(self) -> dict[str, Any]:
         return {"stream": self.stream, "step": self.step, "line": self.where.line if self.where else None}
@@ -78,12 +80,16 @@ class Deadlock:
 
     heads: tuple[StuckHead, ...]
     trail: tuple[str, ...] = ()
+    help: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFact:
-    """A wait that can go. ``forbids`` says which ops it keeps from overlapping (``copy@i with compute@i-1``);
-    ``streams`` names the two streams of which it forbids *all* overlap, where it does."""
+    """A wait that can go.
+
+    ``forbids`` says which ops it keeps from overlapping (``copy@i with compute@i-1``); ``streams`` names the two
+    streams of which it forbids *all* overlap, where it does.
+    """
 
     label: str | None
     text: str

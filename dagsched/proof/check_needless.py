@@ -32,6 +32,7 @@ def find_needless(counts: Counts, largest: Run, ok: bool) -> Needless:
     Removable ones are looked for only where the schedule is ``ok``; ``largest`` is the run of the largest counts.
     """
     statics = largest.program.statics
+    ok = ok and any(node.touches for node in largest.program.nodes)  # Else order is all that the waits are for.
     open_ones: dict[int, Trial] = {number: Trial() for number, step in enumerate(statics) if is_wait(step)}
     facts: dict[int, WaitFact] = {}
     untried: set[int] = set()

@@ -48,7 +48,8 @@ def orders(schedule: Schedule, first: str, second: str) -> Chain | None:
 
     Instances are ``op``, ``op@3`` or ``op[3]`` (nested loops: ``op@3,1``). A name that stands for several instances
     stands for all of them: each must be ordered, and the chain is that of the first pair. Counts that are parameters
-    are taken as just large enough. Raises :class:`~dagsched.diagnostics.ScheduleError` for an instance that never occurs.
+    are taken as just large enough. Raises :class:`~dagsched.diagnostics.ScheduleError` for an instance that never
+    occurs.
     """
     wanted = [_parse(schedule, first), _parse(schedule, second)]
     run = _run_for(schedule, wanted)

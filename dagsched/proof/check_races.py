@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from dagsched.plan.model import Mode
 from dagsched.proof.check_clock import Clock, Order, is_before
-from dagsched.proof.check_expand import HOST, Node, Path, Program, name_of
-from dagsched.proof.check_storage import Cells, Key, Touch, conflict, covers
+from dagsched.proof.check_expand import Node, Path, Program, name_of
+from dagsched.proof.check_storage import Cells, Key, Touch, conflict, covers, meets
 
 Entry = tuple[int, int, Touch]
 """(ordinal, node, access): an access as a cell remembers it."""
@@ -84,7 +84,7 @@ class _Search:
         self.pairs = 0
 
     def run(self) -> Conflicts:
-        freed: dict[tuple[Key, int | None], Node] = {}
+        freed: dict[Touch, Node] = {}
         for node in self.program.nodes:
             if not node.touches:
                 continue
@@ -193,20 +193,17 @@ def distance_of(first: Path, second: Path) -> int | None:
     return 0 if shared else None
 
 
-def _check_lifetime(node: Node, freed: dict[tuple[Key, int | None], Node], found: Conflicts) -> None:
-    """Note reads of contents that a free has destroyed; a write makes the storage live again."""
+def _check_lifetime(node: Node, freed: dict[Touch, Node], found: Conflicts) -> None:
+    """Note reads of contents that a free has destroyed; a write makes what it overlaps live again."""
     if node.action == "free":
-        assert node.thread == HOST
-        for touch in node.touches:
-            freed[(touch.storage, touch.slot)] = node
+        freed.update(dict.fromkeys(node.touches, node))
         return
     for touch in node.touches:
         if touch.mode.reads:
-            for slot in (touch.slot, None) if touch.slot is not None else (None,):
-                free = freed.get((touch.storage, slot))
-                if free is not None:
+            for gone, free in freed.items():
+                if gone.root == touch.root and meets(gone, touch):
                     found.dangling.setdefault((free.static, node.static), (free, node))
     for touch in node.touches:
         if touch.mode.writes:
-            freed.pop((touch.storage, touch.slot), None)
-            freed.pop((touch.storage, None), None)
+            for gone in [gone for gone in freed if meets(gone, touch)]:
+                del freed[gone]

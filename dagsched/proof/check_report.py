@@ -18,8 +18,10 @@ def report(verdict: Verdict) -> Iterable[Diagnostic]:
     for race in verdict.races:
         yield _race(race)
     yield from (finding for finding in verdict.findings if finding.severity != "error")
+    idle = {finding.where for finding in verdict.findings if finding.code == "S402" and finding.where}
     for wait in verdict.waits.redundant:
-        yield _redundant(wait)
+        if wait.where not in idle:
+            yield _redundant(wait, verdict.verdict == "ok")
     for wait in verdict.waits.removable:
         yield _removable(wait)
 
@@ -38,7 +40,7 @@ def _race(race: Race) -> Diagnostic:
     missing = f"no record and wait, sync or shared stream leads from `{race.record_after}` to `{race.wait_before}`"
     notes = [missing]
     if race.sure is not None:
-        notes.append(f"of the work {_place(first)}, `{second.op}` is certain to come after `{race.sure}` only")
+        notes.append(race.sure)
     return Diagnostic(
         "S201",
         f"`{race.record_after}` and `{race.wait_before}` race on `{race.buffer}` ({kinds}{away})",
@@ -52,8 +54,8 @@ def _race(race: Race) -> Diagnostic:
 def race_help(race: Race) -> str:
     """The steps that would order a race."""
     first, second = race.first, race.second
-    before = f"before line {second.line}" if second.line else f"before `{second.op}`"
-    after = f"after line {first.line}" if first.line else f"after `{first.op}`"
+    before = f"before `{second.op}`" + (f" (line {second.line})" if second.line else "")
+    after = f"after `{first.op}`" + (f" (line {first.line})" if first.line else "")
     looped = race.distance is not None and first.index
     event = f"{first.op}_done"
     back = f"-{race.distance}" if race.distance else ""
@@ -67,21 +69,22 @@ def race_help(race: Race) -> str:
 
 
 def _deadlock(deadlock: Deadlock) -> Diagnostic:
-    heads = deadlock.heads
-    labels = tuple(
-        Label(head.where, f"`{head.step}` never runs {_stuck_on(head.stream)}") for head in heads[1:] if head.where
-    )
-    first = heads[0]
-    notes = ["the heads of the queues: " + "; ".join(f"`{head.step}` {_stuck_on(head.stream)}" for head in heads)]
+    first, *others = deadlock.heads
+    labels = [
+        Label(head.where, f"`{head.step}` is stuck on {_stuck_on(head.stream)}: {head.why}")
+        for head in others
+        if head.where
+    ]
+    notes = [f"{first.why}"]
     if deadlock.trail:
-        notes.append("after " + ", ".join(deadlock.trail[-8:]))
+        notes.append("it hangs where the steps run in this order: " + ", ".join(f"`{s}`" for s in deadlock.trail[-8:]))
     return Diagnostic(
         "S301",
         f"the schedule can hang: `{first.step}` blocks {_stuck_on(first.stream)} for ever",
         first.where,
-        labels=labels,
+        labels=tuple(labels),
         notes=tuple(notes),
-        help="issue what unblocks it earlier, or on a stream that is not stuck behind it",
+        help=deadlock.help or "issue what unblocks it earlier, or on a stream that is not stuck behind it",
     )
 
 
@@ -89,13 +92,13 @@ def _stuck_on(stream: str | None) -> str:
     return f"stream `{stream}`" if stream is not None else "the issuing thread"
 
 
-def _redundant(wait: WaitFact) -> Diagnostic:
+def _redundant(wait: WaitFact, ok: bool) -> Diagnostic:
     return Diagnostic(
         "S403",
         f"`{wait.text}` is redundant",
         wait.where,
         notes=("without it the order of all work is the same",),
-        help="drop it",
+        help="drop it" if ok else "drop it, or let it wait for the work that it is meant for",
         severity="warning",
     )
 

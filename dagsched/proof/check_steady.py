@@ -17,7 +17,7 @@ from dagsched.proof.check_clock import Clock, Order
 from dagsched.proof.check_expand import Handle, Program
 from dagsched.proof.check_links import Links
 from dagsched.proof.check_shape import Shape
-from dagsched.proof.check_storage import Box
+from dagsched.proof.check_storage import Box, Touch, meets
 
 EFFORT = 300_000
 """The sizes of all states together beyond which the search for a repeat ends: they grow, or are very large."""
@@ -33,7 +33,7 @@ class _Live:
     newest: dict[Handle, int] = field(default_factory=dict)
     pending: dict[Handle, list[int]] = field(default_factory=dict)
     accesses: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    freed: set[Hashable] = field(default_factory=set)
+    freed: dict[Touch, int] = field(default_factory=dict)
 
 
 def find_repeats(program: Program, links: Links, order: Order, shape: Shape) -> dict[int, tuple[int, int]] | None:
@@ -85,9 +85,9 @@ def _advance(program: Program, live: _Live, index: int) -> None:
         place = (touch.storage, touch.slot)
         live.accesses[(*place, touch.box, node.thread, node.static, number)] = index
         if node.action == "free":
-            live.freed.add((*place, node.static))
+            live.freed[touch] = node.static
         elif touch.mode.writes:
-            live.freed = {entry for entry in live.freed if entry[:2] not in (place, (touch.storage, None))}  # type: ignore[index]
+            live.freed = {gone: free for gone, free in live.freed.items() if not meets(gone, touch)}
 
 
 def _state(program: Program, order: Order, shape: Shape, live: _Live, loop: int, value: int) -> Hashable:
@@ -123,7 +123,11 @@ def _state(program: Program, order: Order, shape: Shape, live: _Live, loop: int,
         ranks[nodes[index].thread].add(nodes[index].ordinal)
     rank = [{work: at for at, work in enumerate(sorted(some))} for some in ranks]
     old = OLD_AGE * shape.period
-    parts: list[Hashable] = [value % shape.period, frozenset(live.freed)]
+    freed = frozenset(
+        (gone.storage, gone.slot, _place(shape, gone.storage, gone.box, loop, value), free)
+        for gone, free in live.freed.items()
+    )
+    parts: list[Hashable] = [value % shape.period, freed]
     for key, (index, clock) in certain.items():
         node = nodes[index]
         known = frozenset((thread, rank[thread][work]) for thread, work in clock.items())

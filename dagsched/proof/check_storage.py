@@ -26,9 +26,10 @@ WHOLE: Box = ((-INFINITY, INFINITY),)
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One access of one instance."""
+    """One access of one instance; ``root`` is the buffer whose storage ``buffer`` is an alias of."""
 
     buffer: str
+    root: str
     storage: Key
     slot: int | None
     box: Box
@@ -39,6 +40,7 @@ class Touch:
 class _Home:
     """What a name stands for: ``at`` is set for buffers placed by address; ``itemsize`` scales regions to bytes."""
 
+    root: str
     storage: Key
     ring: int
     by_slot: bool
@@ -66,7 +68,7 @@ class Homes:
             box = _address(home, slot, box)
         if any(lo >= hi for lo, hi in box):
             return None
-        return Touch(access.buffer, home.storage, slot if home.by_slot else None, box, access.mode)
+        return Touch(access.buffer, home.root, home.storage, slot if home.by_slot else None, box, access.mode)
 
     def resolve(self, name: str) -> _Home:
         own = root = self.buffers.get(name) or Storage(name)
@@ -77,12 +79,12 @@ class Homes:
         if root.at is not None:
             space = root.space or (str(root.place) if root.place else "")
             ring = max(root.ring, 1)
-            return _Home(("space", space), ring, False, root.at, _itemsize(root), len(root.shape or (1,)))
+            return _Home(root.name, ("space", space), ring, False, root.at, _itemsize(root), len(root.shape or (1,)))
         # An alias without a ring of its own has its root's; a ring laid over a plain block shares all of it only
         # with accesses of the block as a whole.
         ring = own.ring if root.ring <= 1 else root.ring
         rings = {self.buffers[other].ring for other in self.buffers if self.root_of(other) == root.name}
-        return _Home(("name", root.name), ring, ring > 1 or max(rings, default=1) <= 1)
+        return _Home(root.name, ("name", root.name), ring, ring > 1 or max(rings, default=1) <= 1)
 
     def root_of(self, name: str) -> str:
         seen = {name}
@@ -130,6 +132,12 @@ def box_of(access: Access, env: Mapping[str, int]) -> Box:
 def overlaps(a: Box, b: Box) -> bool:
     """Whether two boxes share a point; an axis that one of them leaves out is unbounded there."""
     return all(x[0] < y[1] and y[0] < x[1] for x, y in zip(a, b, strict=False))
+
+
+def meets(a: Touch, b: Touch) -> bool:
+    """Whether two accesses share bytes."""
+    same_slot = a.slot is None or b.slot is None or a.slot == b.slot
+    return a.storage == b.storage and same_slot and overlaps(a.box, b.box)
 
 
 def covers(outer: Box, inner: Box) -> bool:

@@ -15,6 +15,7 @@ from dagsched.proof.check_clock import Clock, Order, join
 from dagsched.proof.check_expand import HOST, WORK, Program, name_of
 from dagsched.proof.check_links import Links
 from dagsched.proof.check_races import Conflicts, distance_of
+from dagsched.proof.check_text import instance_text
 from dagsched.schedule.model import AnyStep, EventStep, FlagStep, SyncStep, WaitStreamStep
 
 MAX_FORBIDS = 4
@@ -31,9 +32,9 @@ class Trial:
 
 
 def is_wait(step: AnyStep) -> bool:
-    """Whether a step counts as a wait: ``wait`` and ``wait_stream``; a ``take`` or ``sync`` where it has a label."""
+    """Whether a step counts as a wait: ``wait`` and ``wait_stream``; a ``take`` or ``sync``, or a wait of the host, if it has a label."""
     if isinstance(step, EventStep):
-        return step.action == "wait"
+        return step.action == "wait" and (step.stream is not None or step.label is not None)
     if isinstance(step, FlagStep):
         return step.action == "take" and step.label is not None
     return isinstance(step, WaitStreamStep) or (isinstance(step, SyncStep) and step.label is not None)
@@ -133,7 +134,7 @@ class Trials:
             a, b = nodes[first], nodes[second]
             distance = distance_of(a.path, b.path)
             if distance is None:
-                text = f"{name_of(b)} with {name_of(a)}"
+                text = f"{instance_text(b)} with {instance_text(a)}"
             else:
                 index = loops[b.path[0][0]]
                 back = f"-{distance}" if distance else ""

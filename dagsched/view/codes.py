@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-CODES: dict[str, str] = {
-}
+CODES: dict[str, str] = {}
 
 
 def explanation(code: str) -> str | None:

@@ -41,7 +41,7 @@ class _Mark:
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic], *, paint: Paint = PLAIN, width: int = LINE_WIDTH) -> str:
-    """All diagnostics as text, one blank line between them; empty for none. ``width`` is that of source lines, in cells."""
+    """All diagnostics as text, a blank line between them; ``width`` is the most cells of a source line."""
     every = tuple(diagnostics)
     blocks = [diagnostic_text(diagnostic, paint=paint, width=width) for diagnostic in every[:MOST_SHOWN]]
     if len(every) > MOST_SHOWN:

@@ -38,7 +38,7 @@ class Group:
 
 
 def groups_of(schedule: Schedule) -> tuple[Group, ...]:
-    """The ops of a schedule by the outermost loop that holds them, in the order issued; an op shows where it is first."""
+    """The ops of a schedule by the outermost loop that holds them, in the order issued; each op once."""
     groups: list[Group] = []
     seen: set[str] = set()
     for loop, steps in _sections(schedule.steps):
@@ -54,7 +54,7 @@ def groups_of(schedule: Schedule) -> tuple[Group, ...]:
 
 
 def edges_of(schedule: Schedule, hazards: Hazards | None = None) -> tuple[Edge, ...]:
-    """All lines of the picture: waits, then stream order, then hazards between streams that need no wait of their own."""
+    """All lines of the picture: waits, stream order, and hazards between streams that need no wait of their own."""
     waits = _waits(schedule, hazards)
     order = _stream_order(schedule)
     drawn = {(edge.before, edge.after, edge.distance) for edge in (*waits, *order)}
@@ -209,9 +209,7 @@ def _reason(hazard: Hazard) -> str:
     return f"{hazard.kind} {hazard.buffer}" if hazard.buffer else hazard.kind
 
 
-def _implied(
-    hazards: Hazards | None, drawn: set[tuple[str, str, int]], streams: dict[str, str]
-) -> Iterator[Edge]:
+def _implied(hazards: Hazards | None, drawn: set[tuple[str, str, int]], streams: dict[str, str]) -> Iterator[Edge]:
     for (before, after, distance), texts in _reasons(hazards).items():
         between = before in streams and after in streams and streams[before] != streams[after]
         if between and (before, after, distance) not in drawn:

@@ -21,7 +21,7 @@ from dagsched.view.summary import time_text
 from dagsched.view.terminal import clip, escape, width_of
 
 if TYPE_CHECKING:
-    from graphviz import Digraph
+    from graphviz import Digraph  # type: ignore[import-untyped]
 
 INK, FAINT, WAIT, CARRIED, IMPLIED = "#1f2933", "#7b8794", "#2563eb", "#d97706", "#b8c0ca"
 _HUES = (
@@ -177,7 +177,9 @@ def _legend(name: str, edges: Iterable[Edge], hidden: int) -> str:
     for present, style, colour, text in entries:
         if present:
             line = f'<td sides="T" border="2" style="{style.lower()}" color="{colour}" width="30" height="1"></td>'
-            mark = f'<table border="0" cellborder="0" cellspacing="0"><tr><td height="6"></td></tr><tr>{line}</tr></table>'
+            mark = (
+                f'<table border="0" cellborder="0" cellspacing="0"><tr><td height="6"></td></tr><tr>{line}</tr></table>'
+            )
             cells += f'<td>{mark}</td><td align="left"><font color="{FAINT}">{text}   </font></td>'
     if hidden:
         cells += f'<td align="left"><font color="{FAINT}">{hidden} implied hazards are not drawn</font></td>'

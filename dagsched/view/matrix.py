@@ -51,8 +51,7 @@ def matrix_table(hazards: Hazards, width: int = 100) -> str:
     for number, block in enumerate(table.blocks(width)):
         lines += [""] if number else []
         lines += block
-    unordered = len(hazards.ops) * (len(hazards.ops) - 1) // 2
-    lines += ["", f"{len(hazards.ops)} ops, {len(hazards.entries)} hazards in {len(cells)} cells of {unordered} pairs"]
+    lines += ["", f"{len(hazards.ops)} ops, {len(hazards.entries)} hazards between {len(cells)} pairs"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -90,7 +89,9 @@ class _Table:
             if not whole and not any(entries):
                 continue
             for level in range(max(1, *map(len, entries))):
-                texts = [kinds[level] if level < len(kinds) else "" if kinds or level else _NOTHING for kinds in entries]
+                texts = [
+                    kinds[level] if level < len(kinds) else "" if kinds or level else _NOTHING for kinds in entries
+                ]
                 row = [text.rjust(self.widths[column]) for text, (column, _) in zip(texts, columns, strict=True)]
                 lines.append(_GAP.join([pad(title if level == 0 else "", self.head), *row]))
         return lines

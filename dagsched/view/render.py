@@ -44,7 +44,7 @@ def draw_picture(dot: str, format: str) -> Picture:
     if renderer is None:
         raise UsageError([
             Diagnostic(
-                "C008",
+                "U004",
                 f"nothing here can draw {format}: neither Graphviz's `dot` nor `graphviz-pure` is installed",
                 help="pip install graphviz-pure, or write DOT text with `-o x.dot`",
             )
@@ -54,7 +54,7 @@ def draw_picture(dot: str, format: str) -> Picture:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise UsageError([
             Diagnostic(
-                "C008",
+                "U004",
                 f"`{renderer}` could not draw the graph (status {done.returncode})",
                 notes=tuple(said[:2]),
                 help="write DOT text with `-o x.dot` and render it elsewhere",
@@ -68,5 +68,5 @@ def draw_picture(dot: str, format: str) -> Picture:
 
 
 def find_renderer() -> str | None:
-    """The path of a program that takes ``dot``'s options: ``dot`` itself, or ``graphviz-pure`` (also if not on PATH)."""
+    """The path of a program that takes ``dot``'s options: ``dot`` itself, or ``graphviz-pure``, on PATH or beside Python."""
     return shutil.which("dot") or shutil.which(_BUILT_IN) or shutil.which(_BUILT_IN, path=sysconfig.get_path("scripts"))

@@ -208,8 +208,8 @@ def judge(schedule: Schedule, params: dict[str, int] | None = None) -> Judgement
     def ran(state: Any, number: int) -> bool:
         c = commands[number]
         if c.thread == "<host>":
-            return number < state[0]
-        return place[number] < state[1][threads.index(c.thread)]
+            return bool(number < state[0])
+        return bool(place[number] < state[1][threads.index(c.thread)])
 
     def allowed(state: Any, c: Command) -> bool:
         if not all(ran(state, n) for n in c.needs):
@@ -239,7 +239,7 @@ def judge(schedule: Schedule, params: dict[str, int] | None = None) -> Judgement
 
     while todo:
         state = todo.pop()
-        moves = []
+        moves: list[tuple[Command | None, Any]] = []
         host, at, values = state
         executed = None
         if host < len(commands):
@@ -257,12 +257,12 @@ def judge(schedule: Schedule, params: dict[str, int] | None = None) -> Judgement
         done = all(thread == "<host>" or at[n] == len(queues[thread]) for n, thread in enumerate(threads))
         if not moves and (host < len(commands) or not done):
             deadlock = True
-        for c, following in moves:
-            if c is not None and c.what == "work":
+        for moved, following in moves:
+            if moved is not None and moved.what == "work":
                 if executed is None:
                     executed = sum(1 << w for w in before if ran(state, w))
-                known = before[c.number]
-                before[c.number] = executed if known is None else known & executed
+                known = before[moved.number]
+                before[moved.number] = executed if known is None else known & executed
             if following not in seen:
                 seen.add(following)
                 todo.append(following)

@@ -171,7 +171,9 @@ def _json_string(text: str) -> str:
 
 def _hook(names: Names, function: Function) -> list[str]:
     head, parameters = hook_signature(names, function)
-    qualified = [text.replace("View<", "plan::View<", 1).replace("Strided<", "plan::Strided<", 1) for text in parameters]
+    qualified = [
+        text.replace("View<", "plan::View<", 1).replace("Strided<", "plan::Strided<", 1) for text in parameters
+    ]
     views, indices = names.parameters(function)
     host = function.kind is OpKind.HOST
     lines = [f"  {head}({', '.join(qualified)}) override {{", "    if (const aclError code = fault.hit()) return code;"]
@@ -216,24 +218,24 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "",
         "aclError once(plan::Pipeline& pipeline, const Case& wanted, bool faulty) {",
         "  MyHooks hooks;",
-        "  if (faulty && (wanted.fault == \"throw\" || wanted.fault == \"hook\")) {",
+        '  if (faulty && (wanted.fault == "throw" || wanted.fault == "hook")) {',
         "    hooks.fault.kind = wanted.fault;",
         "    hooks.fault.in = wanted.number;",
-        "  } else if (faulty && wanted.fault == \"wait\") {",
+        '  } else if (faulty && wanted.fault == "wait") {',
         "    fake_acl::leave_out(wanted.number, wanted.code);",
         "  } else if (faulty && !wanted.fault.empty()) {",
         "    fake_acl::fail(wanted.fault.c_str(), wanted.number, wanted.code);",
         "  }",
         f"  const aclError code = pipeline.run(hooks{counts});",
-        "  fake_acl::fail(\"\", 0, 0);",
+        '  fake_acl::fail("", 0, 0);',
         "  fake_acl::leave_out(-1, 1);",
         "  if (code != ACL_SUCCESS) {",
         "    const auto& failure = pipeline.failure();",
-        "    std::printf(\"{\\\"code\\\": %d, \\\"threw\\\": %s, \\\"failure\\\": %s}\\n\", code,",
-        "                failure.exception ? \"true\" : \"false\", quoted(failure.message()).c_str());",
+        '    std::printf("{\\"code\\": %d, \\"threw\\": %s, \\"failure\\": %s}\\n", code,',
+        '                failure.exception ? "true" : "false", quoted(failure.message()).c_str());',
         "    return code;",
         "  }",
-        "  for (const std::string& line : hooks.log.lines) std::printf(\"%s\\n\", line.c_str());",
+        '  for (const std::string& line : hooks.log.lines) std::printf("%s\\n", line.c_str());',
     ]
     for buffer in calls.buffers:
         if buffer.output:
@@ -246,16 +248,16 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "",
         "void run(const Case& wanted) {",
         "  fake_acl::perturb(wanted.seed);",
-        "  const bool in_init = wanted.fault.rfind(\"init:\", 0) == 0;",
+        '  const bool in_init = wanted.fault.rfind("init:", 0) == 0;',
         "  if (in_init) fake_acl::fail(wanted.fault.c_str() + 5, wanted.number, wanted.code);",
         "  {",
         "    plan::Pipeline first;",
         "    if (const aclError code = first.init(); code != ACL_SUCCESS) {",
-        "      std::printf(\"{\\\"code\\\": %d, \\\"failure\\\": %s, \\\"alive\\\": %d}\\n\", code,",
+        '      std::printf("{\\"code\\": %d, \\"failure\\": %s, \\"alive\\": %d}\\n", code,',
         "                  quoted(first.failure().message()).c_str(), fake_acl::alive());",
-        "      fake_acl::fail(\"\", 0, 0);",
+        '      fake_acl::fail("", 0, 0);',
         "      MyHooks hooks;",
-        f"      if (first.run(hooks{counts}) != ACL_ERROR_UNINITIALIZE) std::printf(\"{{\\\"wrong\\\": \\\"ran\\\"}}\\n\");",
+        f'      if (first.run(hooks{counts}) != ACL_ERROR_UNINITIALIZE) std::printf("{{\\"wrong\\": \\"ran\\"}}\\n");',
         "      return;",
         "    }",
         "    plan::Pipeline pipeline;",
@@ -268,10 +270,10 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
                 lines.append(f"    fill(pipeline.{accessor}({slot}), {cpp_string(buffer.name)}, {slot});")
     lines += [
         "    once(pipeline, wanted, true);",
-        "    std::printf(\"{\\\"again\\\": true}\\n\");",
+        '    std::printf("{\\"again\\": true}\\n");',
         "    once(pipeline, wanted, false);  // a pipeline runs as often as one likes, after failures too",
         "  }",
-        "  std::printf(\"{\\\"alive\\\": %d}\\n\", fake_acl::alive());",
+        '  std::printf("{\\"alive\\": %d}\\n", fake_acl::alive());',
         "}",
         f"}}  // namespace driver{number}",
         "",
@@ -316,7 +318,16 @@ def build(folder: Path, pipelines: list[Emitted], *flags: str) -> Path:
     (folder / "driver.cpp").write_text(write_driver(pipelines), encoding="utf-8")
     program = folder / "driver"
     fake = HERE / "fake_acl"
-    command = ["g++", *FLAGS, *flags, f"-I{fake}", str(folder / "driver.cpp"), str(fake / "fake_acl.cpp"), "-o", str(program)]
+    command = [
+        "g++",
+        *FLAGS,
+        *flags,
+        f"-I{fake}",
+        str(folder / "driver.cpp"),
+        str(fake / "fake_acl.cpp"),
+        "-o",
+        str(program),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     return program

@@ -1,7 +1,7 @@
 """The meaning of a plan as written: its ops executed one after another, on plain bytes.
 
-The oracle for emitted programs. It knows nothing of rings that the compiler picks, of streams or of schedules; functions
-are replaced by :class:`Mix`, which the generated hooks in ``driver.py`` compute alike in C++.
+The oracle for emitted programs. It knows nothing of rings that the compiler picks, of streams or of schedules. Functions
+mix their inputs into their outputs; the generated hooks in ``driver.py`` do the same in C++.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class Sequential:
         for access, (name, version) in zip(op.accesses, keys, strict=True):
             if access.mode.writes:
                 self.newest[name] = version
-                self.last[name] = version if name in self.versioned else next(iter(indices.values()), self.last.get(name, -1))
+                self.last[name] = (
+                    version if name in self.versioned else next(iter(indices.values()), self.last.get(name, -1))
+                )
 
     def _call(self, op: Op, keys: list[tuple[str, int]], indices: dict[str, int]) -> None:
         assert op.function is not None

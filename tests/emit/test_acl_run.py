@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -25,8 +26,8 @@ FAULTS = [
     ("task", 1), ("task", 5), ("task", 12), ("hook", 1), ("hook", 3), ("throw", 1), ("throw", 2), ("throw", 4),
 ]  # fmt: skip
 INIT_FAULTS = [
-    ("aclrtGetCurrentContext", 1), ("aclrtCreateStream", 1), ("aclrtCreateStream", 2), ("aclrtCreateEventExWithFlag", 1),
-    ("aclrtCreateEventExWithFlag", 3), ("aclrtMalloc", 1), ("aclrtMalloc", 3), ("aclrtMallocHost", 2),
+    ("aclrtGetCurrentContext", 1), ("aclrtCreateStream", 1), ("aclrtCreateStream", 2),
+    ("aclrtCreateEventExWithFlag", 1), ("aclrtCreateEventExWithFlag", 3), ("aclrtMalloc", 1), ("aclrtMalloc", 3), ("aclrtMallocHost", 2),
 ]  # fmt: skip
 
 
@@ -44,7 +45,8 @@ def program(pipelines: dict[str, tuple[int, Pipeline]], tmp_path_factory: pytest
 def _agrees(pipeline: Pipeline, counts: dict[str, int], answers: list[dict[str, object]]) -> None:
     """Host functions saw, and outputs hold, what the sequential meaning says."""
     meaning = Sequential(pipeline.plan, counts)
-    seen = sorted((a["call"], tuple(a["indices"]), a["mix"]) for a in answers if "call" in a)  # type: ignore[arg-type]
+    calls = [answer for answer in answers if "call" in answer]
+    seen = sorted((str(a["call"]), tuple(cast(list[int], a["indices"])), cast(int, a["mix"])) for a in calls)
     assert seen == sorted(meaning.log)
     outputs = {(a["output"], a["version"]): a["bytes"] for a in answers if "output" in a}
     for buffer in pipeline.compiled.resolved.buffers.values():

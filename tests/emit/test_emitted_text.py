@@ -6,22 +6,23 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dagsched.emit.targets import TARGETS, emit_targets
+from dagsched.compiler import compile_plan
 from dagsched.diagnostics import PlanError, Source, UsageError
 from dagsched.emit.acl_cpp import emit_acl_cpp
 from dagsched.emit.acl_errors import ERROR_NAMES
 from dagsched.emit.lower import list_calls
-from dagsched.plan.expressions import Int, Name
+from dagsched.emit.targets import TARGETS, emit_targets
+from dagsched.plan.expressions import parse_expression
 from dagsched.plan.reader import read_plan
-from dagsched.schedule.model import LoopStep
-from dagsched.compiler import compile_plan
+from dagsched.schedule.model import EventStep, LoopStep
 from tests.emit.headers import WHEEL, fetch_headers, find_headers
 from tests.emit.pipelines import EXAMPLES, PLANS, Pipeline, compile_file
 
@@ -71,7 +72,9 @@ def test_compiles_against_the_real_headers(pipelines: dict[Path, Pipeline], tmp_
     if headers is None and os.environ.get("DAGSCHED_FETCH_HEADERS"):
         headers = fetch_headers()
     if headers is None:
-        pytest.skip(f"NOT COMPILED AGAINST ASCENDCL: the headers of {WHEEL} are missing; `python tests/emit/headers.py`")
+        pytest.skip(
+            f"NOT COMPILED AGAINST ASCENDCL: the headers of {WHEEL} are missing; `python tests/emit/headers.py`"
+        )
     for group, endings in ((EXAMPLES, (".hpp", ".cpp")), (PLANS, (".hpp",))):
         folder = tmp_path / group.name
         folder.mkdir()
@@ -84,7 +87,7 @@ def test_error_names_are_those_of_the_real_headers() -> None:
         pytest.skip(f"the headers of {WHEEL} are missing; get them with `python tests/emit/headers.py`")
     paths = (headers / "acl" / "error_codes" / "rt_error_codes.h", headers / "acl" / "acl_base_rt.h")
     words = " ".join(path.read_text(encoding="utf-8", errors="replace") for path in paths).replace("=", " ").split()
-    known = {(name, value.rstrip(";")) for name, value in zip(words, words[1:], strict=False)}
+    known = {(name, value.rstrip(";")) for name, value in pairwise(words)}
     for code, name in ERROR_NAMES.items():
         assert (name, str(code)) in known or code == 0, name
 
@@ -152,8 +155,8 @@ def _faults(text: str) -> list[tuple[str, str]]:
     return [(fault.code, fault.headline) for fault in caught.value.diagnostics]
 
 
-def _plan(buffers: dict[str, object], ops: list[object], params: dict[str, object] | None = None) -> str:
-    document = {"dagsched": 1, "name": "p", "params": params or {}, "buffers": buffers, "ops": ops}
+def _plan(buffers: Mapping[str, object], ops: Sequence[object]) -> str:
+    document = {"dagsched": 1, "name": "p", "buffers": buffers, "ops": ops}
     return yaml.safe_dump(document, sort_keys=False)
 
 
@@ -178,11 +181,37 @@ def test_regions_of_buffers_whose_size_varies() -> None:
 
 
 def test_counts_that_could_overflow_are_bounded() -> None:
-    pipeline = compile_file(PLANS / "batches.yaml")
-    calls = list_calls(pipeline.compiled)
-    assert calls.max_count == 2**53
-    loop = next(step for step in pipeline.compiled.schedule.steps if isinstance(step, LoopStep))
-    assert loop.hi == Name("n")
+    """With offsets of 2**40 bytes an iteration, counts above 2**22 would leave 64 bits."""
+    compiled = compile_file(PLANS / "batches.yaml").compiled
+    assert list_calls(compiled).max_count == 2**53
+    huge = replace(compiled.resolved.buffers["all_batches"], shape=(8, 2**38), size=8 * 2**40)
+    buffers = compiled.resolved.buffers | {"all_batches": huge}
+    calls = list_calls(replace(compiled, resolved=replace(compiled.resolved, buffers=buffers)))
+    assert calls.max_count == 2**22
+
+
+@pytest.mark.parametrize(
+    ("index", "headline"),
+    [
+        ("i * 9223372036854775807 * 4", "`i*9223372036854775807*4` does not fit into 64 bits"),
+        ("4 // i", "a divisor in `4//i` can be 0"),
+        ("i + j", "`j` in `i+j` is no parameter and no index of a loop around it"),
+    ],
+)
+def test_arithmetic_that_no_program_can_do(index: str, headline: str) -> None:
+    compiled = compile_file(PLANS / "detector.yaml").compiled
+    loop = next(step for step in compiled.schedule.steps if isinstance(step, LoopStep))
+    record = next(step for step in loop.steps if isinstance(step, EventStep))
+    damaged = replace(record, event=replace(record.event, index=parse_expression(index)))
+    steps = tuple(
+        replace(loop, steps=tuple(damaged if inner is record else inner for inner in loop.steps))
+        if step is loop
+        else step
+        for step in compiled.schedule.steps
+    )
+    with pytest.raises(PlanError) as caught:
+        list_calls(replace(compiled, schedule=replace(compiled.schedule, steps=steps)))
+    assert [(fault.code, fault.headline) for fault in caught.value.diagnostics] == [("E105", headline)]
 
 
 def test_a_schedule_that_no_program_expresses() -> None:
@@ -193,4 +222,3 @@ def test_a_schedule_that_no_program_expresses() -> None:
     (fault,) = caught.value.diagnostics
     assert fault.code == "E104"
     assert "`reevaluate`" in fault.headline
-    assert Int(0) != Name("i")

@@ -47,9 +47,7 @@ def test_string_literals_hold_the_text(text: str) -> None:
     assert re.fullmatch(r'"([ !#-\[\]-~]|\\["\\?]|\\[0-7]{3})*"', literal)
     assert "??" not in literal
     body = literal[1:-1]
-    undone = re.sub(
-        r"\\([0-7]{3}|.)", lambda m: chr(int(m[1], 8)) if len(m[1]) == 3 else m[1], body
-    )
+    undone = re.sub(r"\\([0-7]{3}|.)", lambda m: chr(int(m[1], 8)) if len(m[1]) == 3 else m[1], body)
     assert undone.encode("latin-1") == text.encode("utf-8", "backslashreplace")
 
 
@@ -74,7 +72,9 @@ def test_file_stems_are_plain_names(text: str) -> None:
         assert stem == text.rstrip("-")
 
 
-@pytest.mark.parametrize("text", ["../../etc/passwd", "/etc/passwd", "-rf", ".hidden", "con", "a\\b", "NUL.txt", "a\0b"])
+@pytest.mark.parametrize(
+    "text", ["../../etc/passwd", "/etc/passwd", "-rf", ".hidden", "con", "a\\b", "NUL.txt", "a\0b"]
+)
 def test_hostile_file_names(text: str) -> None:
     stem = file_stem(text)
     assert not set(stem) & set("/\\\0")
@@ -86,14 +86,37 @@ def test_a_compiler_takes_all_of_them(tmp_path: Path) -> None:
     """Members, parameters, functions, literals and comments of every nasty name, under the strictest warnings."""
     names = identifiers([*NASTY, *sorted(KEYWORDS)])
     lines = ["#include <cstdint>", "#include <cstdio>", "#include <cstdlib>", "#include <cmath>", "#include <complex>"]
-    lines += ["namespace plan {", "struct Members {", *(f"  int {name} = 0;  // {cpp_comment(t)}" for t, name in names.items())]
-    lines += ["};", "struct Hooks {", *(f"  int {name}(int64_t {name}_) {{ return static_cast<int>({name}_); }}" for name in names.values())]
-    lines += ["};", *(f"/* {cpp_comment(text)} */" for text in names), "}", "int main() {", "  plan::Hooks hooks;", "  plan::Members members;"]
+    lines += [
+        "namespace plan {",
+        "struct Members {",
+        *(f"  int {name} = 0;  // {cpp_comment(t)}" for t, name in names.items()),
+    ]
+    lines += [
+        "};",
+        "struct Hooks {",
+        *(f"  int {name}(int64_t {name}_) {{ return static_cast<int>({name}_); }}" for name in names.values()),
+    ]
+    lines += [
+        "};",
+        *(f"/* {cpp_comment(text)} */" for text in names),
+        "}",
+        "int main() {",
+        "  plan::Hooks hooks;",
+        "  plan::Members members;",
+    ]
     for text, name in names.items():
-        lines.append(f"  std::printf(\"%s\\n\", {cpp_string(text)}); hooks.{name}(members.{name});")
+        lines.append(f'  std::printf("%s\\n", {cpp_string(text)}); hooks.{name}(members.{name});')
     lines.append("}")
     (tmp_path / "names.cpp").write_text("\n".join(lines), encoding="utf-8")
     for standard in ("c++17", "gnu++17", "c++20"):
-        command = ["g++", f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(tmp_path / "names.cpp")]
+        command = [
+            "g++",
+            f"-std={standard}",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            str(tmp_path / "names.cpp"),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000]

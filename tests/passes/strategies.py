@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, add
 from dagsched.plan.model import Access, After, Buffer, Loop, Mode, Op, OpKind, Place, Plan, Ring, Slice
 from dagsched.plan.resolve import name_versions
+from dagsched.plan.samples import find_limits
+from dagsched.plan.segments import split_segments
 
 SIZE = 12
 
@@ -85,7 +89,20 @@ def plans(draw: st.DrawFn, parametric: bool = True, loops: int = 2) -> Plan:
             items.append(Loop("i", count, draw(bodies(known, "i", f"o{n}_", 4))))
         else:
             items.extend(draw(bodies(known, None, f"o{n}_", 3)))
-    return name_versions(Plan("random", known, tuple(items), params=params))
+    return _clip(name_versions(Plan("random", known, tuple(items), params=params)))
+
+
+def _clip(plan: Plan) -> Plan:
+    """Shorten constant loops to what their moving regions allow."""
+    segments = split_segments(plan)
+    limits = {s.loop: limit for s, limit in zip(segments, find_limits(plan, segments), strict=True) if s.loop}
+    items = [
+        replace(item, count=Int(min(item.count.value, limits[item])))
+        if isinstance(item, Loop) and isinstance(item.count, Int)
+        else item
+        for item in plan.items
+    ]
+    return replace(plan, items=tuple(items))
 
 
 @st.composite

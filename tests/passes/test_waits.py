@@ -16,7 +16,7 @@ from tests.passes.oracle import issued_waits, minimal_waits
 from tests.passes.strategies import assignments, plans
 
 
-def _counts(plan: Plan, most: int) -> list[dict[str, int]]:
+def counts_up_to(plan: Plan, most: int) -> list[dict[str, int]]:
     """Parameter values up to ``most``, save those for which a moving region would leave its buffer."""
     segments = split_segments(plan)
     limits = find_limits(plan, segments)
@@ -36,7 +36,7 @@ def test_waits_are_the_reduction(data: st.DataObject) -> None:
     plan = data.draw(plans())
     streams = data.draw(assignments(plan))
     schedule = build_schedule(plan, streams)
-    for params in _counts(plan, 7):
+    for params in counts_up_to(plan, 7):
         issued = issued_waits(schedule, params)
         event("waits" if issued else "no waits")
         assert issued == minimal_waits(plan, params, streams), params

@@ -1,0 +1,133 @@
+"""``dagsched check FILE...``: whether plans and schedules are right. Nothing is written.
+
+A plan is compiled in memory and its schedule proved; a schedule is checked as it stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from dagsched.cli.arguments import Parser
+from dagsched.cli.console import Console
+from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_text
+from dagsched.cli.report import print_diagnostics, print_json
+from dagsched.diagnostics import DagschedError, Diagnostic, ProofError
+from dagsched.schedule.model import Schedule
+from dagsched.view.terminal import escape
+
+_COLOURS = {"ok": "green", "race": "red", "deadlock": "red", "invalid": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said of one file: exit status, findings, the JSON form, and one line."""
+
+    status: int
+    diagnostics: tuple[Diagnostic, ...]
+    data: dict[str, Any]
+    line: str
+
+
+def add_arguments(parser: Parser) -> None:
+    """Operands and options of the command."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a plan or a schedule, or - for stdin")
+    parser.add_format()
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Check each file; the exit status is that of the worst."""
+    worst = 0
+    found: list[Diagnostic] = []
+    for number, name in enumerate(args.files, 1):
+        console.progress(f"checking {number} of {len(args.files)}: {name}")
+        answer = _check(name, console)
+        console.progress("")
+        worst = max(worst, answer.status)
+        found += answer.diagnostics
+        if args.format == "json":
+            print_json(console, answer.data)
+        elif args.format == "text":
+            print_diagnostics(console, answer.diagnostics, "text", talk=False)
+            verdict = answer.data["verdict"]
+            gap = "\n" if answer.diagnostics else ""
+            shown = escape(answer.data["file"])
+            console.write(f"{gap}{shown}: {console.paint(verdict, _COLOURS[verdict])}{answer.line}\n")
+            console.write("\n" if number < len(args.files) and answer.diagnostics else "")
+        console.stdout.flush()
+    if args.format in ("github", "sarif"):
+        print_diagnostics(console, found, args.format)
+    return worst
+
+
+def _check(name: str, console: Console) -> Answer:
+    shown = STDIN if name == "-" else name
+    try:
+        source = read_text(name, console)
+        read = read_either(source)
+        if isinstance(read, ReadPlan):
+            return _check_plan(shown, read)
+        return _check_schedule(shown, read)
+    except ProofError:
+        raise
+    except DagschedError as error:
+        return _invalid(shown, error)
+
+
+def _check_plan(name: str, read: ReadPlan) -> Answer:
+    compiled, warnings = compile_read(read)
+    streams = len(set(compiled.streams.values()))
+    line = (
+        f": {_counted(len(compiled.hazards.ops), 'op')} on {_counted(streams, 'stream')}, "
+        f"{_counted(compiled.waits_kept, 'wait')}, proved for {compiled.proof.counts}"
+    )
+    data = _data(name, "ok", compiled.waits_kept)
+    return Answer(0, warnings, _with_diagnostics(data, warnings), line)
+
+
+def _check_schedule(name: str, schedule: Schedule) -> Answer:
+    from dagsched.proof.check import check_schedule
+
+    verdict = check_schedule(schedule)
+    diagnostics = verdict.diagnostics(schedule.source)
+    waits = verdict.waits
+    parts = [
+        *([_counted(len(verdict.races), "race")] if verdict.races else []),
+        _counted(waits.total, "wait"),
+        *([f"{len(waits.redundant)} redundant"] if waits.redundant else []),
+        *([f"{len(waits.removable)} removable"] if waits.removable else []),
+        verdict.counts_text,
+    ]
+    data = verdict.as_data(name)
+    if verdict.findings:
+        data = _with_diagnostics(data, diagnostics)
+    return Answer(0 if verdict.verdict == "ok" else 1, diagnostics, data, f": {', '.join(parts)}")
+
+
+def _invalid(name: str, error: DagschedError) -> Answer:
+    data = _with_diagnostics(_data(name, "invalid", 0), error.diagnostics)
+    faults = sum(diagnostic.severity == "error" for diagnostic in error.diagnostics)
+    return Answer(error.exit_status, error.diagnostics, data, f": {_counted(faults, 'error')}")
+
+
+def _data(name: str, verdict: str, waits: int) -> dict[str, Any]:
+    return {
+        "dagsched": "check/1",
+        "file": name,
+        "verdict": verdict,
+        "races": [],
+        "deadlock": None,
+        "waits": {"total": waits, "redundant": [], "removable": []},
+    }
+
+
+def _with_diagnostics(data: dict[str, Any], diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    """Findings that the fixed keys cannot say."""
+    from dagsched.view.annotations import diagnostic_data
+
+    return {**data, "diagnostics": [diagnostic_data(found) for found in diagnostics]} if diagnostics else data
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

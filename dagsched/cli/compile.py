@@ -1,0 +1,54 @@
+"""``dagsched compile PLAN``: the schedule, its proof and the targets' files, written whole or not at all."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dagsched.cli.arguments import Parser
+from dagsched.cli.console import Console
+from dagsched.cli.inputs import compile_read, read_plan_file
+from dagsched.cli.report import print_diagnostics, print_json
+
+DEFAULT_TARGETS = ("acl-cpp",)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Operands and options of the command."""
+    parser.add_argument("plan", metavar="PLAN", help="the plan's file, or - for stdin")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default build/NAME)")
+    parser.add_argument(
+        "--target", action="append", metavar="NAME",
+        help="what to emit besides the schedule; may be given several times (default acl-cpp)",
+    )  # fmt: skip
+    parser.add_format()
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Compile, write, and say what came of it."""
+    from dataclasses import replace
+
+    from dagsched.emit.names import file_stem
+    from dagsched.library import schedule_files
+    from dagsched.output import write_files
+
+    compiled, warnings = compile_read(read_plan_file(args.plan, console))
+    compiled = replace(compiled, warnings=warnings)
+    files = schedule_files(compiled, args.target or DEFAULT_TARGETS)
+    directory = Path(args.output) if args.output else Path("build") / file_stem(compiled.plan.name)
+    paths = write_files(directory, files)
+    if args.format == "json":
+        from dagsched.view.summary import summary_data
+
+        print_json(console, {**summary_data(compiled), "files": [str(path) for path in paths]})
+    elif args.format == "text":
+        from dagsched.view.summary import summary_text
+        from dagsched.view.terminal import escape, wrap_names
+
+        print_diagnostics(console, warnings, "text")
+        console.write(summary_text(compiled, paint=console.paint, width=console.width))
+        names = wrap_names([escape(path.name) for path in paths], console.width, 13)
+        console.write(f"  written  {escape(str(directory))}/\n             {names}\n")
+    else:
+        print_diagnostics(console, warnings, args.format)
+    return 0

@@ -1,0 +1,269 @@
+"""The class ``Pipeline``: what it owns, how it starts, runs, fails and ends.
+
+Invariants of the emitted class: a failed ``init`` leaves nothing behind; ``run`` returns only when every stream has
+come to its end, on success and on failure; nothing is released before that.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dagsched.emit.acl_body import has_host_calls, write_body
+from dagsched.emit.calls import CallList, Copy, Fill, Launch
+from dagsched.emit.cpp_names import Names, element_type, memory_type, ordered_params
+from dagsched.emit.cpp_text import WIDTH, Invocation, align, comment, lay_out_call
+from dagsched.emit.names import cpp_comment, cpp_string
+
+
+def write_pipeline(calls: CallList, names: Names) -> list[str]:
+    """The lines of the class."""
+    body = write_body(calls, names)
+    host = has_host_calls(calls)
+    return [
+        "/// Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time,",
+        "/// from any thread. It lives in the context that is current in `init`: release it before that context, the",
+        "/// device or AscendCL.",
+        "class Pipeline {",
+        " public:",
+        *_public(calls, names, host),
+        "",
+        " private:",
+        *_resources(calls, names),
+        "",
+        *_private(host),
+        "",
+        *_issue(calls, names, body),
+        "",
+        "  std::unique_ptr<Resources> own_;",
+        "  Place at_;",
+        "  Failure failure_;",
+        "};",
+    ]
+
+
+def _public(calls: CallList, names: Names, host: bool) -> list[str]:
+    arguments = _counts(calls, names, defaults=True)
+    passed = ", ".join(["hooks", *(names.locals[name] for name in ordered_params(calls))])
+    lines = [
+        "  /// The largest loop count: up to it, no index and no offset overflows.",
+        f"  static constexpr int64_t kMaxCount = int64_t{{1}} << {calls.max_count.bit_length() - 1};",
+        "",
+        "  /// Creates everything. On failure nothing is left behind.",
+        "  [[nodiscard]] aclError init() {",
+        "    failure_ = Failure();",
+        "    own_.reset();",
+        "    std::unique_ptr<Resources> own(new (std::nothrow) Resources);",
+        '    DAGSCHED_TRY("init", kNoIteration, own ? ACL_SUCCESS : ACL_ERROR_BAD_ALLOC);',
+        '    DAGSCHED_TRY("init", kNoIteration, aclrtGetCurrentContext(&own->context));',
+        *_acquire(calls, names),
+        "    own_ = std::move(own);",
+        "    return ACL_SUCCESS;",
+        "  }",
+        "",
+        "  /// Runs the plan from its beginning to its end and returns when the device has finished. After a failure",
+        "  /// nothing more is issued, what was issued has finished, and `failure` says what went wrong; it may be run",
+        "  /// again.",
+        *lay_out_call(Invocation("aclError run", ("Hooks& hooks", *arguments)), 2, " {", "[[nodiscard]] "),
+        "    failure_ = Failure();",
+        '    DAGSCHED_TRY("run", kNoIteration, own_ ? ACL_SUCCESS : ACL_ERROR_UNINITIALIZE);',
+        "    const CurrentContext context(own_->context);",
+        '    DAGSCHED_TRY("run", kNoIteration, context.code());',
+        *(
+            f'    DAGSCHED_TRY("run", kNoIteration, check_count({names.locals[name]}, kMaxCount));'
+            for name in ordered_params(calls)
+        ),
+        "    aclError code = ACL_SUCCESS;",
+        "    try {",
+        *_reset_sizes(calls, names),
+        f"      code = issue({passed});",
+        "    } catch (...) {",
+        "      code = fail(ACL_ERROR_FAILURE);",
+        "      keep_exception(failure_);",
+        "    }",
+        "    if (code != ACL_SUCCESS) own_->drain();",
+    ]
+    if host:
+        lines += [
+            "    Failure on_host = own_->calls.take_failure();",
+            "    if (on_host.code != ACL_SUCCESS && failure_.code == ACL_SUCCESS) {",
+            "      failure_ = std::move(on_host);",
+            "      code = failure_.code;",
+            "    }",
+        ]
+    return [
+        *lines,
+        "    return code;",
+        "  }",
+        "",
+        "  /// What went wrong in the last `init` or `run`.",
+        "  const Failure& failure() const { return failure_; }",
+        "",
+        "  /// Waits for the device and releases everything; so does the destructor.",
+        "  void release() { own_.reset(); }",
+        *_accessors(calls, names),
+    ]
+
+
+def _counts(calls: CallList, names: Names, *, defaults: bool) -> list[str]:
+    found = []
+    for name in ordered_params(calls):
+        default = calls.params[name]
+        found.append(f"int64_t {names.locals[name]}" + (f" = {default}" if defaults and default is not None else ""))
+    return found
+
+
+def _acquire(calls: CallList, names: Names) -> list[str]:
+    lines: list[str] = []
+    rows: list[tuple[str, str]] = []
+    for queue in calls.queues:
+        handle = f"own->streams.{names.streams[queue.name]}.receive()"
+        call = f"aclrtCreateStream({handle})"
+        if queue.priority is not None:
+            flags = "ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC"
+            call = f"aclrtCreateStreamWithConfig({handle}, {queue.priority}, {flags})"
+        rows.append((f"stream {queue.name}", call))
+    rows += [(f"event {g.name}", f"own->events.{names.events[g.name]}.create_all()") for g in calls.handles]
+    rows += [(f"buffer {b.name}", f"own->buffers.{names.buffers[b.name]}.allocate_all()") for b in calls.buffers]
+    for what, call in rows:
+        lines += lay_out_call(Invocation("DAGSCHED_TRY", (cpp_string(what), "kNoIteration", call)), 4)
+    return lines
+
+
+def _reset_sizes(calls: CallList, names: Names) -> list[str]:
+    """Every run starts from full buffers, and from the sizes of the inputs that the user has filled."""
+    lines = []
+    for buffer in calls.buffers:
+        if not buffer.dynamic:
+            continue
+        member = f"own_->buffers.{names.buffers[buffer.name]}"
+        size = f"hooks.{names.sizes[buffer.name]}(slot)" if buffer.input else f"{member}.size"
+        lines.append(f"      for (int64_t slot = 0; slot < {buffer.ring.depth or 1}; ++slot) {{")
+        inner = Invocation(f"{member}.resize", ("slot", size))
+        call = Invocation("DAGSCHED_TRY", (cpp_string(f"size of {buffer.name}"), "kNoIteration", inner))
+        lines += [*lay_out_call(call, 8), "      }"]
+    return lines
+
+
+def _accessors(calls: CallList, names: Names) -> list[str]:
+    lines = []
+    for buffer in calls.buffers:
+        if buffer.name not in names.accessors:
+            continue
+        const = "" if buffer.input else "const "
+        where = "host" if buffer.place.value == "host" else "device"
+        use = "Input, to be filled before a run" if buffer.input else "Output, to be read after a run"
+        if buffer.input and buffer.output:
+            use = "Input and output"
+        many = f", {buffer.ring.depth} slots" if (buffer.ring.depth or 1) > 1 else ""
+        text = f"{use}: {where} buffer {buffer.name}, {buffer.size:,} bytes{many}. Empty before `init`."
+        view = f"View<{const}{element_type(buffer.dtype)}>"
+        member = f"own_->buffers.{names.buffers[buffer.name]}"
+        access = "read" if const else "write"
+        lines += ["", *(line.replace("// ", "/// ", 1) for line in comment(cpp_comment(text), 2))]
+        head = f"{view} {names.accessors[buffer.name]}(int64_t version = 0) const"
+        lines += _method(head, [f"return own_ ? {member}.{access}(version) : {view}();"], 2)
+    return lines
+
+
+def _resources(calls: CallList, names: Names) -> list[str]:
+    streams = [
+        (f"    Stream {names.streams[queue.name]};", f"// {cpp_comment(_purpose(calls, queue.name, queue.engine))}")
+        for queue in calls.queues
+    ]
+    events = [f"    EventRing<{group.ring}> {names.events[group.name]};" for group in calls.handles]
+    buffers = [f"    {memory_type(buffer)} {names.buffers[buffer.name]};" for buffer in calls.buffers]
+    drains = [f"drain_stream(streams.{names.streams[queue.name]});" for queue in calls.queues]
+    return [
+        *_struct("Streams", align(streams)),
+        *_struct("Events", events),
+        *_struct("Buffers", buffers),
+        "  // What the device may work on: nothing of it is released before every stream has come to its end.",
+        "  struct Resources {",
+        "    aclrtContext context = nullptr;",
+        "    HostCalls calls;",
+        "    Buffers buffers;",
+        "    Events events;",
+        "    Streams streams;",
+        "",
+        "    Resources() = default;",
+        "    Resources(const Resources&) = delete;",
+        "    Resources& operator=(const Resources&) = delete;",
+        "    ~Resources() {",
+        "      if (context == nullptr) return;",
+        "      const CurrentContext current(context);",
+        "      drain();",
+        "      streams = Streams();",
+        "      events = Events();",
+        "      buffers = Buffers();",
+        "    }",
+        "",
+        *_method("void drain()", drains, 4),
+        "  };",
+    ]
+
+
+def _struct(name: str, members: list[str]) -> list[str]:
+    return [f"  struct {name} {{", *members, "  };", ""] if members else [f"  struct {name} {{}};", ""]
+
+
+def _method(head: str, statements: list[str], indent: int) -> list[str]:
+    """A function on one line where it is short."""
+    pad = " " * indent
+    short = f"{pad}{head} {{ {' '.join(statements)} }}"
+    if len(statements) == 1 and len(short) <= WIDTH:
+        return [short]
+    if not statements:
+        return [f"{pad}{head} {{}}"]
+    return [f"{pad}{head} {{", *(f"{pad}  {statement}" for statement in statements), f"{pad}}}"]
+
+
+def _purpose(calls: CallList, stream: str, engine: str | None) -> str:
+    """What a stream is for: its engine and the first of its ops."""
+    work = [call for call in calls.walk() if isinstance(call, Launch | Copy | Fill) and call.stream == stream]
+    ops = list(dict.fromkeys(call.op for call in work))
+    shown = ", ".join(ops[:6]) + (f" and {len(ops) - 6} more" if len(ops) > 6 else "")
+    return f"{engine}: {shown}" if engine else shown
+
+
+def _private(host: bool) -> list[str]:
+    lines = [
+        "  aclError fail(aclError code) {",
+        "    failure_ = Failure();",
+        "    failure_.code = code;",
+        "    failure_.place = at_;",
+        "    if (const char* recent = aclGetRecentErrMsg()) failure_.detail = recent;",
+        "    return code;",
+        "  }",
+    ]
+    if host:
+        lines += [
+            "",
+            "  // Queues a host function; it must own, by value, whatever it uses.",
+            "  template <class Body>",
+            "  aclError on_host(aclrtStream stream, Body body) {",
+            "    return own_->calls.launch(stream, at_, std::move(body));",
+            "  }",
+        ]
+    return lines
+
+
+def _issue(calls: CallList, names: Names, body: list[str]) -> list[str]:
+    text = "\n".join(body)
+    hooks = "Hooks& hooks" if "hooks." in text else "Hooks& /*hooks*/"
+    counts = [
+        f"int64_t {names.locals[name]}" if _uses(text, names.locals[name]) else f"int64_t /*{names.locals[name]}*/"
+        for name in ordered_params(calls)
+    ]
+    lines = [
+        "  // Issues everything in the order of the schedule.",
+        *lay_out_call(Invocation("aclError issue", (hooks, *counts)), 2, " {"),
+    ]
+    for member in ("streams", "events", "buffers"):
+        if f"{member}." in text:
+            constant = "const " if member != "buffers" or ".resize(" not in text else ""
+            lines.append(f"    {constant}auto& {member} = own_->{member};")
+    return [*lines, *([""] if body else []), *body, "    return ACL_SUCCESS;", "  }"]
+
+
+def _uses(text: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None

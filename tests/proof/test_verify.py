@@ -1,0 +1,180 @@
+"""The verifier accepts what the passes make, and agrees with brute force on what is spoiled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from dagsched.compiler import compile_plan
+from dagsched.cost.model import Limits
+from dagsched.diagnostics import Source
+from dagsched.plan.model import Plan, Ring
+from dagsched.plan.reader import read_plan
+from dagsched.proof.model import Proof
+from dagsched.proof.recheck import recheck_proof
+from dagsched.proof.verify import verify_schedule
+from tests.passes.build import build_schedule
+from tests.passes.strategies import assignments, plans
+from tests.passes.test_waits import counts_up_to
+from tests.proof.mutations import mutated, waits_of, without
+from tests.proof.oracle import unordered
+
+DETECTOR = """
+dagsched: 1
+name: detector
+params: {frames: null}
+buffers:
+  frame: {place: host, size: 64, ring: auto}
+  image: {place: device, size: 64, ring: auto}
+  weights: {place: device, size: 64}
+  boxes: {place: device, size: 64, ring: auto}
+  result: {place: host, size: 64, ring: auto}
+  weights_file: {place: host, size: 64, input: true}
+ops:
+  - {name: load, copy: {from: weights_file, to: weights}}
+  - loop: i
+    count: frames
+    ops:
+      - {name: decode, host: decode, writes: [frame], time: 1 ms}
+      - {name: upload, copy: {from: frame, to: image}}
+      - {name: infer, compute: detector, reads: [image, weights], writes: [boxes], time: 6 ms}
+      - {name: download, copy: {from: boxes, to: result}}
+      - {name: draw, host: draw, reads: [result], time: 1 ms}
+"""
+
+MEANING = {"V103", "V108"}
+"""Faults of a random plan itself: its reads and regions were never checked."""
+
+
+def codes(proof: Proof) -> set[str]:
+    return {problem.code for problem in proof.problems} - MEANING
+
+
+@pytest.fixture(scope="module")
+def detector() -> tuple[Plan, object]:
+    compiled = compile_plan(read_plan(Source("detector.yaml", DETECTOR)))
+    return compiled.plan, compiled
+
+
+@given(st.data())
+def test_what_the_passes_make_is_right(data: st.DataObject) -> None:
+    plan = data.draw(plans())
+    schedule = build_schedule(plan, data.draw(assignments(plan)))
+    assert codes(verify_schedule(plan, schedule)) == set()
+
+
+@given(st.data())
+def test_a_dropped_wait_is_caught(data: st.DataObject) -> None:
+    plan = data.draw(plans())
+    schedule = build_schedule(plan, data.draw(assignments(plan)))
+    waits = waits_of(schedule)
+    assume(waits)
+    spoiled = without(schedule, data.draw(st.sampled_from(waits)))
+    assert "V110" in codes(verify_schedule(plan, spoiled))
+
+
+@given(st.data())
+def test_spoiled_schedules_are_judged_as_brute_force_judges_them(data: st.DataObject) -> None:
+    plan = data.draw(plans(loops=1))
+    spoiled = data.draw(mutated(build_schedule(plan, data.draw(assignments(plan)))))
+    proof = verify_schedule(plan, spoiled)
+    races = any(unordered(plan, spoiled, params) for params in counts_up_to(plan, 7))
+    event("races" if races else "right")
+    if races:
+        assert codes(proof)
+    elif "V110" in codes(proof):
+        assert any(unordered(plan, spoiled, params) for params in counts_up_to(plan, 20))
+
+
+def test_every_wait_of_the_detector_is_needed(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    assert verify_schedule(plan, schedule).counts == "every count `frames` from 0 up"
+    for wait in waits_of(schedule):
+        problems = verify_schedule(plan, without(schedule, wait)).problems
+        text = " ".join(problem.text for problem in problems if problem.code == "V110")
+        assert wait.protects
+        for protected in wait.protects:
+            before, after = protected.before.partition("@")[0], protected.after.partition("@")[0]
+            assert f"`{before}` on stream" in text
+            assert f"`{after}` on stream" in text
+
+
+def test_a_shorter_buffer_ring_is_caught(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    for name, storage in schedule.buffers.items():
+        if storage.ring > 1:
+            spoiled = replace(schedule, buffers={**schedule.buffers, name: replace(storage, ring=1)})
+            assert not verify_schedule(plan, spoiled).holds, name
+
+
+def test_a_shorter_event_ring_is_caught(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    rings = [event for event in schedule.events.values() if (event.ring or 1) > 1]
+    assert rings
+    for ring in rings:
+        spoiled = replace(schedule, events={**schedule.events, ring.name: replace(ring, ring=(ring.ring or 1) - 1)})
+        assert not verify_schedule(plan, spoiled).holds, ring.name
+
+
+def test_a_plan_with_a_deeper_lookback_is_not_served_by_the_same_ring() -> None:
+    text = DETECTOR.replace("reads: [image, weights]", "reads: [image, image@i-1, weights]").replace(
+        "ops:\n  - {name: load", "ops:\n  - {name: first, fill: {to: image@-1}}\n  - {name: load"
+    )
+    compiled = compile_plan(read_plan(Source("t.yaml", text)))
+    assert compiled.schedule.buffers["image"].ring == 2
+    other = text.replace("image@i-1", "image@i-2").replace("image@-1}}", "image@-1}}\n  - {name: f2, fill: {to: image@-2}}")
+    plan = read_plan(Source("t.yaml", other))
+    assert not verify_schedule(plan, compiled.schedule).holds
+
+
+def test_an_op_too_few_or_too_many(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    (loop,) = [item for item in plan.items if hasattr(item, "body")]
+    fewer = replace(plan, items=tuple(replace(item, body=item.body[:-1]) if item is loop else item for item in plan.items))
+    assert "V102" in codes(verify_schedule(fewer, schedule))
+    assert "V102" in codes(verify_schedule(plan, compile_plan(fewer).schedule))
+
+
+def test_limits(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    assert codes(verify_schedule(plan, schedule, Limits(streams=2, events=3))) == {"V111"}
+
+
+def test_a_million_iterations_are_not_gone_through() -> None:
+    text = DETECTOR.replace("count: frames", "count: 1000003").replace("params: {frames: null}\n", "")
+    compiled = compile_plan(read_plan(Source("t.yaml", text)))
+    assert compiled.proof.holds
+    waits = waits_of(compiled.schedule)
+    assert "V110" in codes(verify_schedule(compiled.plan, without(compiled.schedule, waits[-1])))
+
+
+def test_the_document_is_rechecked(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    document = json.loads(json.dumps(compiled.proof.document))  # type: ignore[attr-defined]
+    assert recheck_proof(document, plan, schedule) == []
+    for wait in waits_of(schedule):
+        assert recheck_proof(document, plan, without(schedule, wait))
+    chain = next(hazard["chain"] for hazard in document["hazards"] if len(hazard["chain"]) > 1)
+    del chain[0]
+    assert len(recheck_proof(document, plan, schedule)) == 1
+
+
+@given(st.data())
+def test_documents_of_random_plans_hold(data: st.DataObject) -> None:
+    plan = data.draw(plans(loops=1))
+    buffers = {name: replace(buffer, ring=Ring(1)) for name, buffer in plan.buffers.items()}
+    plan = replace(plan, buffers=buffers)
+    schedule = build_schedule(plan, data.draw(assignments(plan)))
+    proof = verify_schedule(plan, schedule)
+    assume(proof.holds)
+    assert recheck_proof(proof.document, plan, schedule) == []
