@@ -16,7 +16,12 @@ GOLDEN = Path(__file__).parent / "golden"
 # change did and not for luck; locally and at night they are new ones each time.
 _slow = [HealthCheck.too_slow]
 settings.register_profile(
-    "small", max_examples=60, deadline=None, derandomize="CI" in os.environ, print_blob=True, suppress_health_check=_slow
+    "small",
+    max_examples=60,
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=_slow,
 )
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=_slow)
 settings.load_profile("small")

@@ -13,6 +13,10 @@ import jsonschema
 import pytest
 
 import dagsched
+from dagsched.files import load_node, read_source, to_data
+from dagsched.library import read_file
+from dagsched.proof.check import check_schedule
+from dagsched.schedule.reader import read_schedule
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -61,8 +65,6 @@ def test_example_matches_golden_files(path: Path, golden: Callable[[str, str], N
 @pytest.mark.parametrize("path", [*PLANS, *SCHEDULES], ids=lambda path: path.name)
 def test_modeline_names_the_schema_that_fits(path: Path) -> None:
     """The first line leads, from where the file lies, to the schema of its language, which accepts the file."""
-    from dagsched.files import load_node, read_source, to_data
-
     text = path.read_text(encoding="utf-8")
     first = text.splitlines()[0]
     assert first.startswith(MODELINE)
@@ -148,3 +150,22 @@ def test_dynamic_buffers_keep_their_capacity() -> None:
     compiled = compile_example("dynamic_shape").compiled
     assert all(buffer.dynamic for buffer in compiled.resolved.buffers.values())
     assert compiled.resolved.buffers["hidden"].size == 8 * 512 * 768 * 2
+
+
+def test_handwritten_wait_can_go_and_forbids_all_overlap() -> None:
+    """W1 is removable: nothing races without it, while with it no copy ever overlaps a computation. W2 is needed."""
+    path = EXAMPLES / "handwritten" / "batches.schedule.yaml"
+    text = path.read_text(encoding="utf-8")
+    verdict = check_schedule(read_schedule(read_file(path)))
+    assert verdict.verdict == "ok"
+    assert verdict.waits.total == 2
+    assert verdict.waits.redundant == ()
+    [wait] = verdict.waits.removable
+    assert wait.label == "W1"
+    assert wait.streams is not None
+    assert set(wait.streams) == {"copy", "compute"}
+
+    lines = text.splitlines(keepends=True)
+    for label, expected in (("W1", "ok"), ("W2", "race")):
+        without = "".join(line for line in lines if f"label: {label}" not in line)
+        assert check_schedule(read_schedule(read_source(without, path.name))).verdict == expected

@@ -97,7 +97,7 @@ def _check_schedule(name: str, schedule: Schedule) -> Answer:
         _counted(waits.total, "wait"),
         *([f"{len(waits.redundant)} redundant"] if waits.redundant else []),
         *([f"{len(waits.removable)} removable"] if waits.removable else []),
-        verdict.counts_text,
+        f"checked for {verdict.counts_text}",
     ]
     data = verdict.as_data(name)
     if verdict.findings:

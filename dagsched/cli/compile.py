@@ -47,8 +47,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
         print_diagnostics(console, warnings, "text")
         console.write(summary_text(compiled, paint=console.paint, width=console.width))
-        names = wrap_names([escape(path.name) for path in paths], console.width, 13)
-        console.write(f"  written  {escape(str(directory))}/\n             {names}\n")
+        names = wrap_names([escape(path.name) for path in paths], console.width, 15)
+        console.write(f"  written    {escape(str(directory))}/\n               {names}\n")
     else:
         print_diagnostics(console, warnings, args.format)
     return 0

@@ -24,9 +24,9 @@ COMMANDS = {
     "matrix": "show the dependency matrix of a plan",
     "graph": "draw the dependency graph of a plan or a schedule",
     "diff": "say what changed between two schedules",
-    "explain": "say what a code such as P101 means",
+    "explain": "say what a code such as P101 means, or why one op comes before another",
     "init": "write a commented plan to start from",
-    "schema": "print the JSON schema of the plan or the schedule language",
+    "schema": "print the JSON schema of plans, schedules or device profiles",
     "devices": "list the device profiles, or show one",
 }
 """Each command is a module of this package with ``add_arguments(parser)`` and ``run(args, console) -> int``."""

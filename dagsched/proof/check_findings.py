@@ -13,7 +13,7 @@ from dagsched.proof.check_model import KINDS, Deadlock, Race, Side
 from dagsched.proof.check_races import Conflicts, FoundRace
 from dagsched.proof.check_stuck import make_deadlock
 from dagsched.proof.check_text import event_text, instance_text
-from dagsched.schedule.model import EventStep, OpStep, Schedule, SyncStep, WaitStreamStep
+from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule, SyncStep, WaitStreamStep
 
 
 @dataclass(slots=True)
@@ -185,8 +185,11 @@ def make_findings(gathered: Gathered, counts_text: str, whole: bool, tried: bool
             )
         )
     if not whole:
+        where = next((step.where for step in statics if isinstance(step, LoopStep)), None)
         found.append(
-            Diagnostic("S407", f"checked for {counts_text}", help="make the counts constants", severity="warning")
+            Diagnostic(
+                "S407", f"checked for {counts_text}", where, help="make the counts constants", severity="warning"
+            )
         )
     if not tried:
         found.append(

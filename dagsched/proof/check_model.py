@@ -62,8 +62,8 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class StuckHead:
-    """The head of a queue that never runs; ``stream`` is None for the issuing thread, ``step`` is its text, ``why`` says
-    what it waits for."""
+    """The head of a queue that never runs; ``stream`` is None for the issuing thread, ``step`` is its text,
+    ``why`` says what it waits for."""
 
     stream: str | None
     step: str

@@ -104,7 +104,10 @@ def _unknown(schedule: Schedule, run: Run, text: str, op: str) -> ScheduleError:
     names = {name_of(node) for node in run.program.nodes if node.action in WORK}
     if op in names:
         values = [str(node.path[-1][1]) for node in run.program.nodes if name_of_work(node) == op and node.path]
-        having = f"it occurs as `{op}@{values[0]}` to `{op}@{values[-1]}`" if values else "it stands outside all loops"
+        having = "it stands outside all loops"
+        if values:
+            last = f" and end at `{op}@{values[-1]}`" if not used_params(schedule) else ""
+            having = f"its iterations start at `{op}@{values[0]}`{last}"
         return ScheduleError(
             [
                 Diagnostic(

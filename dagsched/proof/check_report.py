@@ -107,7 +107,10 @@ def _removable(wait: WaitFact) -> Diagnostic:
     notes = ["no two accesses that conflict need it"]
     if wait.streams is not None:
         one, other = wait.streams
-        notes.append(f"it forbids all overlap of `{one}` with `{other}`: no two of their ops can ever run at once")
+        such = f" (such as {wait.forbids[0]})" if wait.forbids else ""
+        notes.append(
+            f"it forbids all overlap of `{one}` with `{other}`{such}: no two of their ops can ever run at once"
+        )
     elif wait.forbids:
         notes.append("it forbids overlap of " + ", ".join(wait.forbids))
     return Diagnostic(

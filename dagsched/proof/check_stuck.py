@@ -70,7 +70,8 @@ class _Stuck:
     def explain_used_up(self, node: Node, name: str, opens: str, users: list[Node]) -> tuple[str, str | None]:
         streams = sorted({self.program.stream(other) or "" for other in users} - {""})
         if node.action == "take":
-            return f"all {len(users)} of `{opens} {name}` are used up", f"add one `{opens} {name}` for each take"
+            count = f"all {len(users)} of `{opens} {name}` are" if len(users) > 1 else f"the only `{opens} {name}` is"
+            return f"{count} used up", f"add one `{opens} {name}` for each take"
         mine = self.program.stream(node)
         fix = None
         if streams and mine is not None and streams[0] != mine:

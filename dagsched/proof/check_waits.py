@@ -32,7 +32,8 @@ class Trial:
 
 
 def is_wait(step: AnyStep) -> bool:
-    """Whether a step counts as a wait: ``wait`` and ``wait_stream``; a ``take`` or ``sync``, or a wait of the host, if it has a label."""
+    """Whether a step counts as a wait: ``wait`` and ``wait_stream`` on a stream, and what blocks the host, or takes a
+    flag, where it has a label."""
     if isinstance(step, EventStep):
         return step.action == "wait" and (step.stream is not None or step.label is not None)
     if isinstance(step, FlagStep):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
-from dagsched.plan.expressions import Expr, Int, evaluate, names_in, names_in_condition
+from dagsched.plan.expressions import Expr, Int, names_in, names_in_condition
 from dagsched.plan.model import Access, Plan
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule

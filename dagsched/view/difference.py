@@ -108,7 +108,8 @@ def _wait_data(edge: Edge) -> dict[str, Any]:
 
 
 def _wait_text(wait: Mapping[str, Any]) -> str:
-    later = f" {wait['distance']} iterations later" if wait["distance"] else ""
+    distance = wait["distance"]
+    later = f" {distance} iteration{'s' if distance > 1 else ''} later" if distance else ""
     why = f"  ({', '.join(map(escape, wait['for']))})" if wait["for"] else ""
     return f"{escape(wait['after'])}{later} waits for {escape(wait['before'])}{why}"
 

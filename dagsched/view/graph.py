@@ -30,6 +30,7 @@ _HUES = (
 )  # fmt: skip
 """Fill and border for each stream, again from the start where there are more streams."""
 
+_PLAIN_TABLE = '<table border="0" cellborder="0" cellspacing="0">'
 _LONGEST = 32
 _MOST_LABELS = 3
 _MOST_IMPLIED = 300
@@ -160,7 +161,7 @@ def _edge_label(edge: Edge, colour: str) -> str:
 
 def _edge_tooltip(edge: Edge) -> str:
     why = ", ".join(edge.texts) if edge.kind != "order" else "stream order"
-    later = f", {edge.distance} iterations later" if edge.distance else ""
+    later = f", {edge.distance} iteration{'s' if edge.distance > 1 else ''} later" if edge.distance else ""
     return f"{edge.before} before {edge.after}{later}: {why}" if why else f"{edge.before} before {edge.after}{later}"
 
 
@@ -177,9 +178,7 @@ def _legend(name: str, edges: Iterable[Edge], hidden: int) -> str:
     for present, style, colour, text in entries:
         if present:
             line = f'<td sides="T" border="2" style="{style.lower()}" color="{colour}" width="30" height="1"></td>'
-            mark = (
-                f'<table border="0" cellborder="0" cellspacing="0"><tr><td height="6"></td></tr><tr>{line}</tr></table>'
-            )
+            mark = f'{_PLAIN_TABLE}<tr><td height="6"></td></tr><tr>{line}</tr></table>'
             cells += f'<td>{mark}</td><td align="left"><font color="{FAINT}">{text}   </font></td>'
     if hidden:
         cells += f'<td align="left"><font color="{FAINT}">{hidden} implied hazards are not drawn</font></td>'
@@ -192,7 +191,8 @@ def _html(text: str) -> str:
 
 
 def _tooltip(text: str) -> str:
-    """A plain string attribute: backslashes are doubled, so that no escape of DOT's is read into a name."""
+    """A plain string attribute: no escape of DOT's is read into a name, and ``<b>`` is not taken for a label in HTML."""
     from graphviz import escape as escape_dot
 
-    return str(escape_dot(escape(text)))
+    plain: str = escape_dot(escape(text))
+    return plain

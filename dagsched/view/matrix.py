@@ -89,12 +89,17 @@ class _Table:
             if not whole and not any(entries):
                 continue
             for level in range(max(1, *map(len, entries))):
-                texts = [
-                    kinds[level] if level < len(kinds) else "" if kinds or level else _NOTHING for kinds in entries
-                ]
+                texts = [_line_of(kinds, level) for kinds in entries]
                 row = [text.rjust(self.widths[column]) for text, (column, _) in zip(texts, columns, strict=True)]
                 lines.append(_GAP.join([pad(title if level == 0 else "", self.head), *row]))
         return lines
+
+
+def _line_of(kinds: Sequence[str], level: int) -> str:
+    """What a cell shows on its line ``level``; an empty cell has a dot on its first."""
+    if not kinds:
+        return "" if level else _NOTHING
+    return kinds[level] if level < len(kinds) else ""
 
 
 def matrix_csv(hazards: Hazards) -> str:

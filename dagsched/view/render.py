@@ -49,7 +49,8 @@ def draw_picture(dot: str, format: str) -> Picture:
                 help="pip install graphviz-pure, or write DOT text with `-o x.dot`",
             )
         ])  # fmt: skip
-    done = subprocess.run([renderer, f"-T{format}"], input=dot.encode(), capture_output=True, check=False)
+    options = [f"-T{format}", *(["-Gdpi=144"] if format == "png" else [])]  # sharp on screens of high resolution
+    done = subprocess.run([renderer, *options], input=dot.encode(), capture_output=True, check=False)
     if done.returncode or not done.stdout:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise UsageError([
@@ -68,5 +69,5 @@ def draw_picture(dot: str, format: str) -> Picture:
 
 
 def find_renderer() -> str | None:
-    """The path of a program that takes ``dot``'s options: ``dot`` itself, or ``graphviz-pure``, on PATH or beside Python."""
+    """The path of a program that takes ``dot``'s options, or None; graphviz-pure may lie beside Python and off PATH."""
     return shutil.which("dot") or shutil.which(_BUILT_IN) or shutil.which(_BUILT_IN, path=sysconfig.get_path("scripts"))

@@ -11,7 +11,7 @@ from dagsched.schedule.model import Stream
 from dagsched.view.annotations import diagnostic_data
 from dagsched.view.terminal import PLAIN, Paint, escape, pad, width_of, wrap_names
 
-_INDENT = 11
+_INDENT = 13
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -155,14 +155,18 @@ def _rings_text(plan: Plan, width: int) -> str:
 
 
 def _predicted_text(predicted: dict[str, Any]) -> str:
-    """Figures that the cost model gave, in the order of design."""
-    parts = []
-    for key, title in (("makespan", "makespan"), ("initiation_interval", "one iteration every"), ("bound", "bound")):
-        if isinstance(predicted.get(key), int | float):
-            parts.append(f"{title} {time_text(predicted[key])}")
-    if predicted.get("binds"):
-        parts.append(f"{escape(str(predicted['binds']))} binds")
-    return ", ".join(parts)
+    """``6.9 ms an iteration, at the bound: engine ai-core is busy all the time``."""
+    took, bound = predicted.get("makespan"), predicted.get("bound")
+    text = ""
+    if took is not None:
+        text = time_text(took)
+    elif predicted.get("initiation_interval") is not None:
+        took = predicted["initiation_interval"]
+        text = f"{time_text(took)} an iteration"
+    if took is not None and bound is not None:
+        near = time_text(bound) == time_text(took)
+        text += ", at the bound" if near else f", bound {time_text(bound)}"
+    return f"{text}: {escape(str(predicted['binds']))}" if text and predicted.get("binds") else text
 
 
 def _counted(number: int, noun: str) -> str:

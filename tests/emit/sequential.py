@@ -1,7 +1,7 @@
 """The meaning of a plan as written: its ops executed one after another, on plain bytes.
 
-The oracle for emitted programs. It knows nothing of rings that the compiler picks, of streams or of schedules. Functions
-mix their inputs into their outputs; the generated hooks in ``driver.py`` do the same in C++.
+The oracle for emitted programs. It knows nothing of rings that the compiler picks, of streams or of schedules.
+Functions mix their inputs into their outputs; the generated hooks in ``driver.py`` do the same in C++.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def splitmix(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def input_bytes(buffer: str, slot: int, size: int) -> bytes:
-    """What the driver fills an input with."""
+def input_bytes(buffer: str, size: int) -> bytes:
+    """What the driver fills every slot of an input with."""
     key = fnv(buffer.encode())
-    return bytes(splitmix(key + 1000 * slot + n) & 0xFF for n in range(size))
+    return bytes(splitmix(key + n) & 0xFF for n in range(size))
 
 
 def size_of(buffer: str, index: int, capacity: int) -> int:
@@ -85,7 +85,7 @@ class Sequential:
         if key not in self.memory:
             slot = key[1] % (buffer.ring.depth or 1)
             self.memory[key] = bytearray(
-                input_bytes(buffer.name, slot, buffer.size) if buffer.input else b"\xa5" * buffer.size
+                input_bytes(buffer.name, buffer.size) if buffer.input else b"\xa5" * buffer.size
             )
             self.used[key] = size_of(buffer.name, slot, buffer.size) if buffer.input and buffer.dynamic else buffer.size
         return self.memory[key]
@@ -104,7 +104,7 @@ class Sequential:
             hi = evaluate((part and part.hi) or Int(extent), env)
             ranges.append(range(lo, hi))
         strides = [prod(buffer.extents[axis + 1 :]) for axis in range(len(buffer.extents))]
-        places = []
+        places: list[int] = []
         for point in product(*ranges):
             base = sum(x * stride for x, stride in zip(point, strides, strict=True)) * buffer.itemsize
             places += range(base, base + buffer.itemsize)

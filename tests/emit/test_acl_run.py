@@ -7,6 +7,7 @@ kind of failure injected: the program reports it, leaves nothing behind, and can
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +16,7 @@ import pytest
 from dagsched.schedule.model import EventStep
 from tests.emit.driver import build, run_cases
 from tests.emit.pipelines import Pipeline, compile_all
+from tests.emit.random_plans import random_pipelines
 from tests.emit.sequential import Sequential
 
 COUNTS = (0, 1, 2, 7)
@@ -27,7 +29,8 @@ FAULTS = [
 ]  # fmt: skip
 INIT_FAULTS = [
     ("aclrtGetCurrentContext", 1), ("aclrtCreateStream", 1), ("aclrtCreateStream", 2),
-    ("aclrtCreateEventExWithFlag", 1), ("aclrtCreateEventExWithFlag", 3), ("aclrtMalloc", 1), ("aclrtMalloc", 3), ("aclrtMallocHost", 2),
+    ("aclrtCreateEventExWithFlag", 1), ("aclrtCreateEventExWithFlag", 3),
+    ("aclrtMalloc", 1), ("aclrtMalloc", 3), ("aclrtMallocHost", 2),
 ]  # fmt: skip
 
 
@@ -175,3 +178,19 @@ def test_every_wait_is_needed_and_its_loss_is_seen(pipelines: dict[str, tuple[in
 
 def _sorted(answers: list[dict[str, object]]) -> list[str]:
     return sorted(json.dumps(answer, sort_keys=True) for answer in answers)
+
+
+def test_random_plans(tmp_path: Path) -> None:
+    """More of them: ``DAGSCHED_RANDOM_PLANS=300 pytest tests/emit/test_acl_run.py -k random``."""
+    pipelines = random_pipelines(first=1000, count=int(os.environ.get("DAGSCHED_RANDOM_PLANS", "8")))
+    for start in range(0, len(pipelines), 25):
+        batch = pipelines[start : start + 25]
+        folder = tmp_path / str(start)
+        folder.mkdir()
+        program = build(folder, [pipeline.emitted for pipeline in batch])
+        for number, pipeline in enumerate(batch):
+            cases = [(count, seed) for count in COUNTS for seed in (0, 1, 2)]
+            answers = run_cases(program, [pipeline.command(number, count, seed) for count, seed in cases])
+            for (count, _), answer in zip(cases, answers, strict=True):
+                assert answer[-1] == {"alive": 0}, pipeline.plan.name
+                _agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])

@@ -105,7 +105,7 @@ def positions(buffer: Buffer, access: Access) -> list[int]:
     for axis, extent in enumerate(buffer.extents):
         part = access.region[axis] if axis < len(access.region) else Slice()
         ranges.append(range(evaluate(part.lo or Int(0), {}), evaluate(part.hi or Int(extent), {})))
-    found = []
+    found: list[int] = []
     for point in product(*ranges):
         at = 0
         for place, extent in zip(point, buffer.extents, strict=True):

@@ -9,6 +9,7 @@ from dagsched.plan.expressions import Int, Name, parse_condition, parse_expressi
 from dagsched.plan.model import Access, Buffer, Loop, Mode, Op, OpKind, Place, Plan, Ring
 from dagsched.proof.model import Proof
 from dagsched.schedule.model import (
+    AnyStep,
     Event,
     EventStep,
     Indexed,
@@ -48,8 +49,9 @@ def detector() -> Compiled:
         "decode": Op("decode", OpKind.HOST, (write("frame"),), "decode_frame", time=1.4e-3),
         "upload": Op("upload", OpKind.COPY, (read("frame"), write("image"))),
         "resize": Op("resize", OpKind.COMPUTE, (read("image"), write("tensor")), "resize", time=1.2e-3),
-        "infer": Op("infer", OpKind.COMPUTE, (read("tensor"), read("weights", None), write("boxes")), "detector",
-                    time=5.7e-3),  # fmt: skip
+        "infer": Op(
+            "infer", OpKind.COMPUTE, (read("tensor"), read("weights", None), write("boxes")), "detector", time=5.7e-3
+        ),
         "download": Op("download", OpKind.COPY, (read("boxes"), write("result"))),
         "draw": Op("draw", OpKind.HOST, (read("result"),), "draw_boxes", time=0.5e-3),
     }
@@ -131,7 +133,7 @@ def renamed(compiled: Compiled, names: dict[str, str]) -> Compiled:
     def new(name: str) -> str:
         return names.get(name, name)
 
-    def step(old: object) -> object:
+    def step(old: AnyStep) -> AnyStep:
         if isinstance(old, OpStep):
             return replace(old, op=new(old.op))
         if isinstance(old, EventStep):
@@ -168,6 +170,6 @@ def renamed(compiled: Compiled, names: dict[str, str]) -> Compiled:
         schedule=replace(
             schedule,
             name=new(schedule.name),
-            steps=tuple(step(old) for old in schedule.steps),  # type: ignore[misc]
+            steps=tuple(step(old) for old in schedule.steps),
         ),
     )

@@ -450,9 +450,9 @@ class HostCalls {
 // The pipeline of detector
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception, ends the
-/// run. Compute functions enqueue their work on `stream` and return without waiting for it. Host functions run on a
-/// thread of the runtime, in the order of their stream; they must not call AscendCL.
+/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception,
+/// ends the run. Compute functions enqueue their work on `stream` and return without waiting for it. Host
+/// functions run on a thread of the runtime, in the order of their stream; they must not call AscendCL.
 class Hooks {
  public:
   virtual ~Hooks() = default;
@@ -478,8 +478,9 @@ class Hooks {
     if (const aclError code = (__VA_ARGS__); code != ACL_SUCCESS) return fail(code); \
   } while (false)
 
-/// Owns the streams, events and memory of the pipeline and runs it, as often as you like. One run at a time; from any
-/// thread. It lives in the context that is current in `init`; release it before that context, the device or AscendCL.
+/// Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time,
+/// from any thread. It lives in the context that is current in `init`: release it before that context, the
+/// device or AscendCL.
 class Pipeline {
  public:
   /// The largest loop count: up to it, no index and no offset overflows.
@@ -513,8 +514,9 @@ class Pipeline {
     return ACL_SUCCESS;
   }
 
-  /// Runs the plan from its beginning to its end and returns when the device has finished. After a failure nothing
-  /// more is issued, what was issued has finished, and `failure` says what went wrong; it may be run again.
+  /// Runs the plan from its beginning to its end and returns when the device has finished. After a failure
+  /// nothing more is issued, what was issued has finished, and `failure` says what went wrong; it may be run
+  /// again.
   [[nodiscard]] aclError run(Hooks& hooks, int64_t frames) {
     failure_ = Failure();
     DAGSCHED_TRY("run", kNoIteration, own_ ? ACL_SUCCESS : ACL_ERROR_UNINITIALIZE);

@@ -1,7 +1,6 @@
 // A program that runs detector.hpp, with hooks to be filled in.
 //
-// Compile with C++17 and what the CANN toolkit brings: -I $ASCEND_HOME_PATH/include, -L $ASCEND_HOME_PATH/lib64,
-// -lascendcl.
+// Compile as C++17 with -I $ASCEND_HOME_PATH/include -L $ASCEND_HOME_PATH/lib64 -lascendcl
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
