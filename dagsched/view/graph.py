@@ -191,7 +191,7 @@ def _html(text: str) -> str:
 
 
 def _tooltip(text: str) -> str:
-    """A plain string attribute: no escape of DOT's is read into a name, and ``<b>`` is not taken for a label in HTML."""
+    """A plain string attribute: no escape of DOT's is read into a name, and ``<b>`` stays text."""
     from graphviz import escape as escape_dot
 
     plain: str = escape_dot(escape(text))

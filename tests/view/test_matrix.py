@@ -57,9 +57,12 @@ def test_table_reads_back(found: Hazards, width: int) -> None:
         if line.startswith(" ") and titles and set(titles) <= set(found.ops):
             ends = {end: title for title, (_, end) in zip(titles, words, strict=True)}
             continue
-        if not line.startswith(" ") and words:
-            row, _ = words.pop(0)
-            row = words.pop(0)[0] if row in numbers else row
+        if len(words) > 1 and words[0][0] in numbers and words[1][0] in found.ops:
+            row = words[1][0]
+            words = words[2:]
+        elif words and not line.startswith(" "):
+            row = words[0][0]
+            words = words[1:]
         for word, end in words:
             if word != ".":
                 read.setdefault((row, ends[end]), []).append(word)

@@ -1,0 +1,76 @@
+"""JSON schemas (draft-07, which editors know) of the languages, from the pydantic models that read the files.
+
+``python -m dagsched.schemas [DIR]`` rewrites them in ``schemas/``; a test holds them in step with the models.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def plan_schema() -> dict[str, Any]:
+    """The schema of plan files."""
+    from dagsched.plan.plan_file import PlanFile
+
+    return _draft7(PlanFile, "dagsched plan")
+
+
+def schedule_schema() -> dict[str, Any]:
+    """The schema of schedule files."""
+    from dagsched.schedule.schedule_file import ScheduleFile
+
+    return _draft7(ScheduleFile, "dagsched schedule")
+
+
+def device_schema() -> dict[str, Any]:
+    """The schema of device profiles."""
+    from dagsched.cost.device_file import DeviceFile
+
+    return _draft7(DeviceFile, "dagsched device profile")
+
+
+def schema_text(schema: dict[str, Any]) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+SCHEMAS = {"plan": plan_schema, "schedule": schedule_schema, "device": device_schema}
+
+
+def _draft7(model: type[BaseModel], title: str) -> dict[str, Any]:
+    generated = _rename(model.model_json_schema(by_alias=True, ref_template="#/definitions/{model}"))
+    assert isinstance(generated, dict)
+    definitions = generated.pop("definitions", {})
+    generated.pop("title", None)
+    return {"$schema": DRAFT, "title": title, **generated, "definitions": definitions}
+
+
+def _rename(value: Any) -> Any:
+    """pydantic speaks 2020-12; the two differ, as far as these models go, in where definitions stand."""
+    if isinstance(value, dict):
+        renamed = {("definitions" if key == "$defs" else key): _rename(item) for key, item in value.items()}
+        if "prefixItems" in renamed:
+            renamed["items"] = renamed.pop("prefixItems")
+        if "$ref" in renamed and len(renamed) > 1:  # draft-07 ignores what stands beside a reference
+            reference = {"$ref": renamed.pop("$ref")}
+            return {"allOf": [reference], **renamed}
+        return renamed
+    return [_rename(item) for item in value] if isinstance(value, list) else value
+
+
+def write_schemas(directory: Path) -> None:
+    """Write all schemas into a directory."""
+    from dagsched.output import write_files
+
+    write_files(directory, {f"{name}.schema.json": schema_text(make()) for name, make in SCHEMAS.items()})
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schemas"))
