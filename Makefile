@@ -40,6 +40,7 @@ schemas: $(VENV)/.installed-dev
 # Rewrite the golden files; read the difference before you keep it.
 golden: $(VENV)/.installed-dev
 	$(BIN)/pytest -q --rewrite-golden $(PYTEST_FLAGS)
+	$(BIN)/dagsched graph examples/detector.yaml -o docs/images/detector.svg
 
 # The same tests with many more random plans (an hour or so).
 nightly: $(VENV)/.installed-dev

@@ -53,7 +53,7 @@ def _draft7(model: type[BaseModel], title: str) -> dict[str, Any]:
 
 
 def _rename(value: Any) -> Any:
-    """pydantic speaks 2020-12; the two differ, as far as these models go, in where definitions stand."""
+    """From 2020-12, which pydantic speaks; the two differ, as far as these models go, in where definitions stand."""
     if isinstance(value, dict):
         renamed = {("definitions" if key == "$defs" else key): _rename(item) for key, item in value.items()}
         if "prefixItems" in renamed:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def run_command(line: str, folder: Path) -> str:
 def test_terminal_sessions_are_real(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each ``console`` block is one command and what it prints; ``--rewrite-golden`` brings the pages up to date."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "docs" / "samples", tmp_path / "docs" / "samples")
     text = page.read_text(encoding="utf-8")
     new = text
     for block in blocks(page, "console"):
@@ -91,14 +93,44 @@ def test_terminal_sessions_are_real(page: Path, tmp_path: Path, request: pytest.
         assert text == new
 
 
-def test_diagnostics_page_lists_every_code() -> None:
-    """The page has one row per code, with the registry's own words."""
+def test_readme_shows_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan in the README is the detector example without its comments."""
+    import dagsched
+
+    monkeypatch.chdir(ROOT)
+    [plan] = [block for block in blocks(ROOT / "README.md", "yaml") if block.startswith("dagsched: 1")]
+    assert dagsched.compile(dagsched.loads(plan)).to_json() == dagsched.compile("examples/detector.yaml").to_json()
+
+
+def test_flow_shows_what_the_compiler_writes(tmp_path: Path) -> None:
+    """The schedule and the piece of C++ in docs/flow.md are those of the detector example."""
+    import dagsched
+
+    schedule = dagsched.compile(ROOT / "examples" / "detector.yaml")
+    schedule.write(tmp_path, targets=["acl-cpp"])
+    page = ROOT / "docs" / "flow.md"
+    [steps] = blocks(page, "text")
+    assert schedule.to_text().endswith(steps)
+    [code] = blocks(page, "cpp")
+    written = (tmp_path / "detector.hpp").read_text(encoding="utf-8").splitlines()
+    wanted = code.splitlines()
+    start = next(n for n, line in enumerate(written) if line.strip() == wanted[0])
+    assert textwrap.dedent("\n".join(written[start : start + len(wanted)])) == "\n".join(wanted)
+
+
+def test_diagnostics_page_lists_every_code(request: pytest.FixtureRequest) -> None:
+    """The page ends with one row per code, in the registry's own words; ``--rewrite-golden`` writes it anew."""
     from dagsched.view.codes import CODES
 
     assert CODES
-    text = (ROOT / "docs" / "diagnostics.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
-    assert rows == {code: line.replace("|", "\\|") for code, line in CODES.items()}
+    page = ROOT / "docs" / "diagnostics.md"
+    head = "| code | means |\n|---|---|\n"
+    before, _, table = page.read_text(encoding="utf-8").partition(head)
+    wanted = "".join(f"| `{code}` | {CODES[code].replace('|', chr(92) + '|')} |\n" for code in sorted(CODES))
+    if request.config.getoption("--rewrite-golden"):
+        page.write_text(before + head + wanted, encoding="utf-8", newline="\n")
+    else:
+        assert table == wanted
 
 
 def test_every_code_in_the_sources_is_registered() -> None:

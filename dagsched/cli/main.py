@@ -112,9 +112,10 @@ def _help(words: list[str], console: Console) -> int:
 def _known_command(word: str) -> str:
     if word in COMMANDS:
         return word
-    near = closest(word, COMMANDS)
+    option = word.startswith("-")
+    near = closest(word, ("--version", "--help") if option else COMMANDS)
     help_ = f"did you mean `dagsched {near}`?" if near else "`dagsched --help` lists the commands"
-    what = "option" if word.startswith("-") else "command"
+    what = "option" if option else "command"
     raise UsageError([Diagnostic("U003", f"there is no {what} `{word}`", help=help_)])
 
 

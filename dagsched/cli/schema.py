@@ -12,7 +12,9 @@ LANGUAGES = ("plan", "schedule", "device")
 
 def add_arguments(parser: Parser) -> None:
     """Operands of the command."""
-    parser.add_argument("language", metavar="plan|schedule|device", type=choice("language", LANGUAGES), help="which one")
+    parser.add_argument(
+        "language", metavar="plan|schedule|device", type=choice("language", LANGUAGES), help="which one"
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

@@ -70,7 +70,7 @@ def write_header(calls: CallList, names: Names) -> str:
 
 def _banner(calls: CallList, names: Names) -> list[str]:
     title = cpp_comment(f"{names.stem}.hpp: the plan {calls.name} as an AscendCL program.")
-    stamp = cpp_comment(f"Written by dagsched {calls.version} from the plan's digest {calls.digest or '(none)'}.")
+    stamp = cpp_comment(f"Written by dagsched {calls.version}; the plan's digest is {calls.digest or 'unknown'}.")
     return [f"// {title}", f"// {stamp}", "// Change the plan and compile it again rather than this file.", ""]
 
 

@@ -28,6 +28,7 @@ from dagsched.plan.findings import Findings
 from dagsched.plan.model import Access, Mode, Place
 from dagsched.plan.read_items import IDENTIFIER, RESERVED
 from dagsched.plan.reader import default_name
+from dagsched.plan.units import UnitError, parse_size
 from dagsched.schedule import schedule_file as file
 from dagsched.schedule.model import (
     AnyStep,
@@ -73,6 +74,7 @@ def schedule_from_node(node: Node, source: Source) -> Schedule:
     steps = reader.read(entry.steps, node.by_key["steps"][1], tuple(entry.params))
     if findings.errors:
         raise ScheduleError(findings.errors)
+    predicted = node.get("predicted")
     return Schedule(
         name=entry.name if entry.name is not None else default_name(source.name).removesuffix(".schedule"),
         steps=steps,
@@ -84,7 +86,7 @@ def schedule_from_node(node: Node, source: Source) -> Schedule:
         buffers=buffers,
         plan=None if entry.plan is None else {"name": entry.plan.name, "digest": entry.plan.digest},
         device=entry.device,
-        predicted=entry.predicted,
+        predicted=None if predicted is None else to_data(predicted),
         source=source,
     )
 
@@ -121,8 +123,8 @@ def _read_buffers(entry: file.ScheduleFile, node: Node, findings: Findings) -> d
         key, place = body.by_key[name]
         at = None if storage.at is None else (storage.at[0], storage.at[1])
         if at is not None and at[0] >= at[1]:
-            findings.report("S120", f"`{name}` is placed at an empty range", place.by_key["at"][1].where,
-                            remedy=f"write `at: [{at[1]}, {at[0]}]`" if at[0] > at[1] else "write `at: [lo, hi]`")  # fmt: skip
+            remedy = f"write `at: [{at[1]}, {at[0]}]`" if at[0] > at[1] else "write `at: [lo, hi]`"
+            findings.report("S120", f"`{name}` is placed at an empty range", place.by_key["at"][1].where, remedy=remedy)
         if storage.alias is not None:
             _check_alias(name, storage, entry, place, findings)
         buffers[name] = Storage(
@@ -132,12 +134,23 @@ def _read_buffers(entry: file.ScheduleFile, node: Node, findings: Findings) -> d
             space=storage.space,
             at=at,
             alias=storage.alias,
-            size=storage.size,
+            size=_read_size(name, storage.size, place, findings),
             shape=None if storage.shape is None else tuple(storage.shape),
             dtype=storage.dtype,
             where=key.where,
         )
     return buffers
+
+
+def _read_size(name: str, size: int | str | None, place: Node, findings: Findings) -> int | None:
+    if size is None or isinstance(size, int):
+        return size
+    try:
+        return parse_size(size)
+    except UnitError as error:
+        where = place.by_key["size"][1].where
+        findings.report("S104", f"the size of `{name}`: {error.message}", where, remedy=error.remedy)
+        return None
 
 
 def _check_alias(
@@ -202,13 +215,13 @@ class _StepReader:
             return self.sync(place, indexed, when, label, where)
         if isinstance(entry, file.FlagStepEntry):
             flag = next(k for k in ("set", "take", "acquire", "release") if k in place.by_key)
-            return FlagStep(action=flag, flag=indexed(flag), stream=stream(), when=when, label=label, where=where)  # type: ignore[arg-type]
+            return FlagStep(action=flag, flag=indexed(flag), stream=stream(), when=when, label=label, where=where)
         protects: tuple[Protected, ...] = ()
         if isinstance(entry, file.WaitStepEntry):
             protects = tuple(Protected(p.before, p.after, p.buffer, p.kind) for p in entry.protects)
         action = next(key for key in ("record", "wait", "reset") if key in place.by_key)
         return EventStep(
-            action=action,  # type: ignore[arg-type]
+            action=action,
             event=indexed(action),
             stream=stream(),
             protects=protects,
@@ -230,7 +243,9 @@ class _StepReader:
     def loop(self, entry: file.LoopStepEntry, place: Node, names: tuple[str, ...], when: Condition) -> LoopStep:
         index = place.by_key["loop"][1]
         if not IDENTIFIER.match(entry.loop) or entry.loop in RESERVED:
-            self.findings.report("S105", f"`{entry.loop}` cannot name a loop index", index.where, remedy="write `loop: i`")
+            self.findings.report(
+                "S105", f"`{entry.loop}` cannot name a loop index", index.where, remedy="write `loop: i`"
+            )
         elif entry.loop in names:
             headline = f"the loop index `{entry.loop}` is taken"
             self.findings.report("S115", headline, index.where, remedy="choose another index")

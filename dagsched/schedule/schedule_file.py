@@ -1,22 +1,38 @@
 """The shape of a schedule file, as pydantic models: the only place where the keys of the schedule language are listed.
 
-The JSON schema is generated from these models. What the values mean (accesses, indices, guards) is read by
-``dagsched.schedule.reader``.
+The JSON schema is generated from these models, so each field carries its description and an example, and texts with a
+grammar carry a pattern. What the values mean (accesses, indices, guards) is read by ``dagsched.schedule.reader``.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from dagsched.diagnostics import closest
 from dagsched.file_models import FileModel, Given, absent, complaint
+from dagsched.plan.model import DTYPES
+from dagsched.plan.units import SIZES
 
+_INDEXED_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?$"
+_ACCESS_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?(\[[^\[\]]+\]\s*)?$"
+_SIZE_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": rf"^\s*[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*({'|'.join(SIZES)})?\s*$"},
+    ]
+}
+
+Text = Annotated[str, Field(min_length=1)]
+AccessText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": _ACCESS_PATTERN})]
+"""``NAME``, ``NAME@EXPR`` (a version) or ``NAME[lo:hi]`` (a region), or both."""
+IndexedText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": _INDEXED_PATTERN})]
+"""``NAME`` or ``NAME@EXPR``: everything behind the first ``@`` is the index."""
 Slots = Annotated[int, Field(ge=1, le=2**31 - 1)]
-AccessText = Annotated[str, Field(min_length=1)]
-IndexedText = Annotated[str, Field(min_length=1)]
 Address = Annotated[int, Field(ge=0, le=2**62)]
+Bound = Annotated[int | Text, Field(description="An integer, or an expression over parameters and loop indices.")]
 
 
 def _check_version(value: Any) -> Any:
@@ -25,92 +41,135 @@ def _check_version(value: Any) -> Any:
     return value
 
 
+def _check_finite(value: Any) -> Any:
+    """Refuse what JSON cannot say, anywhere inside plain data."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            raise complaint(f"`{item}` is no finite number", remedy="write a number")
+        rest += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return value
+
+
 class StreamEntry(FileModel):
     """A stream; one that is only named in steps needs no entry."""
 
     nonblocking: bool = Field(
-        default=False, description="Does not synchronise with CUDA's legacy default stream.", examples=[True]
+        default=False, description="Does not synchronise with the legacy default stream.", examples=[True]
     )
     host: bool = Field(default=False, description="A host thread that acts as a stream.", examples=[True])
-    engine: Given[str] = Field(default_factory=absent, description="Where its ops run.", examples=["h2d"])
-    priority: Given[int] = Field(default_factory=absent, description="Lower runs first.", examples=[0])
+    engine: Given[Text] = Field(
+        default_factory=absent, description="The engine that runs its ops (compiled schedules).", examples=["h2d"]
+    )
+    priority: Given[int] = Field(
+        default_factory=absent, ge=-(2**31), le=2**31 - 1, description="Lower runs first.", examples=[0]
+    )
 
 
 class EventEntry(FileModel):
-    """An event; one that is only named in steps has a handle for every index."""
+    """An event; one that is only named in steps has a handle for each value of its index."""
 
     ring: Given[Slots] = Field(
-        default_factory=absent, description="`E@x` is handle `x mod ring`.", examples=[2]
+        default_factory=absent, description="`E@x` is handle `x mod ring`; without it, one for each x.", examples=[2]
     )
 
 
 class StorageEntry(FileModel):
-    """A buffer's storage."""
+    """A buffer. One that is only named in steps is a block of its own."""
 
     place: Given[Literal["host", "device"]] = Field(
         default_factory=absent, description="Where the memory is.", examples=["device"]
     )
     ring: Slots = Field(default=1, description="Version v lives in slot `v mod ring`.", examples=[2])
-    space: Given[str] = Field(default_factory=absent, description="The memory that `at` counts in.", examples=["ub"])
+    space: Given[Text] = Field(
+        default_factory=absent, description="The memory space whose addresses `at` counts.", examples=["ub"]
+    )
     at: Given[Annotated[list[Address], Field(min_length=2, max_length=2)]] = Field(
         default_factory=absent,
-        description="First address and the one behind the last; buffers of one space overlap by address.",
+        description="First address, and the one behind the last; buffers of one space can overlap.",
         examples=[[0, 4096]],
     )
-    alias: Given[str] = Field(
-        default_factory=absent, description="Another buffer whose storage this is.", examples=["din"]
+    alias: Given[Text] = Field(
+        default_factory=absent, description="The buffer whose storage this is, under another name.", examples=["din"]
     )
-    size: Given[Annotated[int, Field(ge=1)]] = Field(
-        default_factory=absent, description="Bytes of one slot.", examples=[4096]
+    size: Given[int | str] = Field(
+        default_factory=absent,
+        description="Bytes of one slot, or a number with a unit (kB, MB, GB, KiB, MiB, GiB).",
+        examples=[4096],
+        json_schema_extra=_SIZE_SCHEMA,
     )
     shape: Given[list[Annotated[int, Field(ge=1)]]] = Field(
-        default_factory=absent, min_length=1, max_length=32, description="Elements along each axis.", examples=[[3, 4]]
+        default_factory=absent,
+        min_length=1,
+        max_length=32,
+        description="Elements along each axis; regions then count elements.",
+        examples=[[1, 3, 640, 640]],
     )
-    dtype: Given[str] = Field(default_factory=absent, description="The type of the elements.", examples=["float16"])
+    dtype: Given[Text] = Field(
+        default_factory=absent,
+        description="The type of the elements.",
+        examples=["float16"],
+        json_schema_extra={"enum": list(DTYPES)},
+    )
 
 
 class ProtectedEntry(FileModel):
     """A hazard that a wait is there for."""
 
-    before: str = Field(description="The op instance that comes first.", examples=["infer@i-2"])
-    after: str = Field(description="The op instance that waits for it.", examples=["upload@i"])
-    buffer: Given[str] = Field(default_factory=absent, description="What both use.", examples=["image"])
+    before: IndexedText = Field(description="The op instance that comes first.", examples=["infer@i-2"])
+    after: IndexedText = Field(description="The op instance that waits for it.", examples=["upload@i"])
+    buffer: Given[Text] = Field(
+        default_factory=absent,
+        description="What both touch; not given where the plan says `after`.",
+        examples=["image"],
+    )
     kind: Literal["RAW", "WAR", "WAW", "AFTER"] = Field(description="The kind of hazard.", examples=["WAR"])
 
 
 class StepEntry(FileModel):
     """What all steps share."""
 
-    when: Given[str] = Field(
-        default_factory=absent, description="The step is done only where this holds.", examples=["i >= 1"]
+    when: Given[Text] = Field(
+        default_factory=absent,
+        description="Comparisons, joined by `and`; the step is done only where all hold.",
+        examples=["i >= 1"],
     )
-    label: Given[str] = Field(default_factory=absent, description="A name to refer to the step by.", examples=["W1"])
+    label: Given[Text] = Field(default_factory=absent, description="A name that reports use.", examples=["W1"])
 
 
 class AccessingEntry(StepEntry):
     """What steps with accesses share."""
 
-    reads: list[AccessText] = Field(default=[], description="What it reads.", examples=[["din@i"]])
-    writes: list[AccessText] = Field(default=[], description="What it overwrites.", examples=[["out"]])
-    updates: list[AccessText] = Field(default=[], description="What it reads and writes.", examples=[["state"]])
-    accumulates: list[AccessText] = Field(default=[], description="What it adds to.", examples=[["sums"]])
+    reads: list[AccessText] = Field(
+        default_factory=list, description="What it reads. `NAME` is version 0.", examples=[["din@i"]]
+    )
+    writes: list[AccessText] = Field(default_factory=list, description="What it overwrites.", examples=[["out"]])
+    updates: list[AccessText] = Field(
+        default_factory=list, description="What it reads and writes.", examples=[["state"]]
+    )
+    accumulates: list[AccessText] = Field(
+        default_factory=list,
+        description="What it adds to; the order of accumulates does not matter.",
+        examples=[["sums"]],
+    )
 
 
 class OpStepEntry(AccessingEntry):
     """An op on a stream."""
 
-    stream: IndexedText = Field(description="The stream, as `NAME` or `NAME@EXPR`.", examples=["compute"])
-    op: str = Field(description="The op's name.", examples=["infer"])
+    stream: IndexedText = Field(description="The stream: `NAME` or `NAME@EXPR`.", examples=["compute"])
+    op: Text = Field(description="The op's name.", examples=["infer"])
 
 
 class HostStepEntry(AccessingEntry):
     """An action of the issuing thread."""
 
-    host: str = Field(description="The action's name.", examples=["fill"])
+    host: Text = Field(description="The action's name.", examples=["fill"])
 
 
 class FreeStepEntry(StepEntry):
-    """The issuing thread destroys a buffer's contents; this orders nothing."""
+    """The issuing thread destroys the contents of a buffer; this orders nothing."""
 
     free: AccessText = Field(description="The buffer.", examples=["tmp"])
 
@@ -118,58 +177,71 @@ class FreeStepEntry(StepEntry):
 class RecordStepEntry(StepEntry):
     """Records an event on a stream, or by the issuing thread itself."""
 
-    stream: Given[IndexedText] = Field(default_factory=absent, description="The stream.", examples=["copy"])
-    record: IndexedText = Field(description="The event, as `NAME` or `NAME@EXPR`.", examples=["ready@i"])
+    stream: Given[IndexedText] = Field(
+        default_factory=absent, description="The stream; without it the issuing thread.", examples=["copy"]
+    )
+    record: IndexedText = Field(description="The event: `NAME` or `NAME@EXPR`.", examples=["ready@i"])
 
 
 class WaitStepEntry(StepEntry):
-    """Lets a stream, or the issuing thread itself, wait for an event."""
+    """Makes a stream, or the issuing thread itself, wait for an event."""
 
-    stream: Given[IndexedText] = Field(default_factory=absent, description="The stream.", examples=["compute"])
-    wait: IndexedText = Field(description="The event, as `NAME` or `NAME@EXPR`.", examples=["ready@i"])
+    stream: Given[IndexedText] = Field(
+        default_factory=absent, description="The stream; without it the issuing thread.", examples=["compute"]
+    )
+    wait: IndexedText = Field(description="The event: `NAME` or `NAME@EXPR`.", examples=["ready@i"])
     protects: list[ProtectedEntry] = Field(
-        default=[], alias="for", description="The hazards that the wait is there for.",
+        default_factory=list,
+        alias="for",
+        description="The hazards that the wait is there for; compiled schedules say them.",
         examples=[[{"before": "infer@i-2", "after": "upload@i", "buffer": "image", "kind": "WAR"}]],
-    )  # fmt: skip
+    )
 
 
 class ResetStepEntry(StepEntry):
-    """Clears an event's flag."""
+    """Clears an event (event model `flag`)."""
 
-    stream: Given[IndexedText] = Field(default_factory=absent, description="The stream.", examples=["compute"])
-    reset: IndexedText = Field(description="The event.", examples=["ready"])
+    stream: Given[IndexedText] = Field(
+        default_factory=absent, description="The stream; without it the issuing thread.", examples=["compute"]
+    )
+    reset: IndexedText = Field(description="The event: `NAME` or `NAME@EXPR`.", examples=["ready"])
 
 
 class WaitStreamStepEntry(StepEntry):
-    """Lets a stream wait for all that was issued to another one so far."""
+    """Makes a stream wait for all that was issued to another one so far."""
 
     stream: IndexedText = Field(description="The stream that waits.", examples=["compute"])
     wait_stream: IndexedText = Field(description="The stream that it waits for.", examples=["copy"])
 
 
 class SyncStreamEntry(FileModel):
-    """Lets the host wait for a stream."""
+    """The issuing thread waits for a stream."""
 
-    stream: IndexedText = Field(description="The stream.", examples=["compute"])
+    stream: IndexedText = Field(description="The stream: `NAME` or `NAME@EXPR`.", examples=["compute"])
 
 
 class SyncEventEntry(FileModel):
-    """Lets the host wait for an event's newest record."""
+    """The issuing thread waits for an event's newest record."""
 
-    event: IndexedText = Field(description="The event.", examples=["ready@i"])
+    event: IndexedText = Field(description="The event: `NAME` or `NAME@EXPR`.", examples=["ready@i"])
 
 
 def _check_sync(value: Any) -> Any:
     if value == "device" or (isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("stream", "event")):
         return value
     remedy = "write `sync: {stream: NAME}`, `sync: {event: NAME}` or `sync: device`"
-    raise complaint("a sync names a stream, an event or the device", remedy=remedy)
+    if isinstance(value, dict) and len(value) == 1:
+        near = closest(str(next(iter(value))), ("stream", "event"))
+        remedy = f"write `{near}`" if near else remedy
+    raise complaint("a sync names one stream, one event, or the device", remedy=remedy)
 
 
 def _sync_kind(value: Any) -> str:
-    if isinstance(value, dict):
-        return "(event)" if "event" in value else "(stream)"
-    return "(event)" if isinstance(value, SyncEventEntry) else "(stream)" if isinstance(value, SyncStreamEntry) else "(device)"
+    if isinstance(value, str):
+        return "(device)"
+    return (
+        "(event)" if isinstance(value, SyncEventEntry) or (isinstance(value, dict) and "event" in value) else "(stream)"
+    )
 
 
 SyncEntry = Annotated[
@@ -184,52 +256,58 @@ SyncEntry = Annotated[
 
 
 class SyncStepEntry(StepEntry):
-    """Lets the host wait."""
+    """The issuing thread waits."""
 
-    sync: SyncEntry = Field(description="What the host waits for.", examples=[{"stream": "compute"}])
+    sync: SyncEntry = Field(description="What it waits for.", examples=[{"stream": "compute"}])
 
 
 class FlagStepEntry(StepEntry):
     """What counting flags and locks share."""
 
-    stream: Given[IndexedText] = Field(default_factory=absent, description="The stream.", examples=["mte2"])
+    stream: Given[IndexedText] = Field(
+        default_factory=absent, description="The stream; without it the issuing thread.", examples=["mte2"]
+    )
 
 
 class SetStepEntry(FlagStepEntry):
     """Adds one to a counting flag."""
 
-    set: IndexedText = Field(description="The flag.", examples=["F"])
+    set: IndexedText = Field(description="The flag: `NAME` or `NAME@EXPR`.", examples=["F"])
 
 
 class TakeStepEntry(FlagStepEntry):
-    """Waits until a counting flag is above zero, and takes one."""
+    """Waits until a counting flag is above zero, and takes one from it."""
 
-    take: IndexedText = Field(description="The flag.", examples=["F"])
+    take: IndexedText = Field(description="The flag: `NAME` or `NAME@EXPR`.", examples=["F"])
 
 
 class AcquireStepEntry(FlagStepEntry):
-    """Takes a lock."""
+    """Waits until a lock is free, and holds it."""
 
-    acquire: IndexedText = Field(description="The lock.", examples=["L"])
+    acquire: IndexedText = Field(description="The lock: `NAME` or `NAME@EXPR`.", examples=["L"])
 
 
 class ReleaseStepEntry(FlagStepEntry):
     """Gives a lock back."""
 
-    release: IndexedText = Field(description="The lock.", examples=["L"])
+    release: IndexedText = Field(description="The lock: `NAME` or `NAME@EXPR`.", examples=["L"])
 
 
 class LoopStepEntry(StepEntry):
-    """Does `steps` once for each value of the index."""
+    """Issues `steps` once for each value of the index."""
 
-    loop: str = Field(description="The name of the index.", examples=["i"])
-    count: Given[int | str] = Field(
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["count"]}, {"required": ["range"]}]})
+
+    loop: Text = Field(description="The name of the index.", examples=["i"])
+    count: Given[Bound] = Field(
         default_factory=absent, description="The index runs from 0 to below this.", examples=["n"]
     )
-    range: Given[Annotated[list[int | str], Field(min_length=2, max_length=2)]] = Field(
+    range: Given[Annotated[list[Bound], Field(min_length=2, max_length=2)]] = Field(
         default_factory=absent, description="The first value, and the one behind the last.", examples=[[1, "n"]]
     )
-    steps: list[AnyStepEntry] = Field(description="The steps of one iteration, in order.", examples=[[]])
+    steps: list[AnyStepEntry] = Field(
+        description="The steps of one iteration, in order.", examples=[[{"stream": "s", "op": "infer"}]]
+    )
 
 
 KINDS = (
@@ -237,23 +315,38 @@ KINDS = (
 )  # fmt: skip
 """The keys that say what a step is."""
 
+_ON_NO_STREAM = {
+    "host": "write `op` for `host` if it runs on that stream, else remove `stream`",
+    "free": "remove `stream`; a free is done by the issuing thread",
+    "sync": "remove `stream`, or write `wait` for `sync` if the stream is to wait",
+    "loop": "remove `stream`, and name it in each step",
+}
+_OTHER_KEYS = frozenset(
+    ("stream", "when", "label", "for", "reads", "writes", "updates", "accumulates", "count", "range", "steps")
+)
+
 
 def _check_step(value: Any) -> Any:
     if not isinstance(value, dict):
         return value  # refused as not a mapping by every member
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) > 1:
-        named = " and ".join(f"`{kind}`" for kind in kinds[:2])
+        named = " and ".join(f"`{kind}`" for kind in kinds)
         raise complaint(f"one step cannot be {named} at once", remedy="make them steps of their own", key=kinds[1])
     if not kinds:
-        known = {"stream", "when", "label", "for", "reads", "writes", "updates", "accumulates", "count", "range", "steps"}
-        guesses = [(key, closest(str(key), KINDS)) for key in value if key not in known]
-        guess = next(((str(key), near) for key, near in guesses if near), None)
-        headline = "a step needs one of " + ", ".join(f"`{kind}`" for kind in KINDS)
+        guesses = [(str(key), closest(str(key), KINDS)) for key in value if key not in _OTHER_KEYS]
+        guess = next(((key, near) for key, near in guesses if near), None)
+        headline = "a step needs one of " + ", ".join(f"`{kind}`" for kind in KINDS[:-1]) + " or `loop`"
         remedy = f"write `{guess[1]}` for `{guess[0]}`" if guess else "for example `{stream: s, op: infer}`"
         raise complaint(headline, remedy=remedy, key=guess[0] if guess else None)
-    if "loop" in value and ("count" in value) == ("range" in value):
-        raise complaint("a loop has either a `count` or a `range`", remedy="for example `count: n`", key="loop")
+    kind = kinds[0]
+    if kind in _ON_NO_STREAM and "stream" in value:
+        raise complaint(f"a step `{kind}` stands on no stream", remedy=_ON_NO_STREAM[kind], key="stream")
+    if kind == "loop" and ("count" in value) == ("range" in value):
+        both = "count" in value
+        remedy = "remove one of them" if both else "for example `count: n` or `range: [1, n]`"
+        said = "both a `count` and a `range`" if both else "neither a `count` nor a `range`"
+        raise complaint(f"the loop `{value['loop']}` has {said}", remedy=remedy, key="range" if both else "loop")
     return value
 
 
@@ -286,44 +379,81 @@ AnyStepEntry = Annotated[
 class PlanReference(FileModel):
     """The plan that a compiled schedule is for."""
 
-    name: str = Field(description="Its name.", examples=["detector"])
-    digest: str = Field(description="What identifies it.", examples=["0123abcd"])
+    name: Text = Field(description="The plan's name.", examples=["detector"])
+    digest: Text = Field(description="SHA-256 of what the plan says.", examples=["9f86d081884c7d65"])
+
+
+class Predicted(FileModel):
+    """What the cost model says of a compiled schedule; times in seconds."""
+
+    makespan: Given[float] = Field(default_factory=absent, ge=0, description="The time of one run.", examples=[0.01])
+    initiation_interval: Given[float] = Field(
+        default_factory=absent,
+        ge=0,
+        description="The time between two iterations in the steady state.",
+        examples=[0.006],
+    )
+    bound: Given[float] = Field(
+        default_factory=absent, ge=0, description="What no schedule can be faster than.", examples=[0.005]
+    )
+    binds: Given[Text] = Field(default_factory=absent, description="What the bound comes from.", examples=["ai_core"])
+    unknown: list[Text] = Field(default=[], description="Ops that no time is known for.", examples=[["infer"]])
+    estimated: bool = Field(default=False, description="No steady state was reached.", examples=[True])
 
 
 class ScheduleFile(FileModel):
-    """A schedule: streams, events, and the exact order in which the host issues everything."""
+    """A dagsched schedule: streams, events, and the exact order in which the host issues everything."""
 
-    model_config = ConfigDict(title="dagsched schedule")
-
-    version: Annotated[int, BeforeValidator(_check_version)] = Field(
-        alias="dagsched-schedule", description="The version of the language.", examples=[1]
+    version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
+        alias="dagsched-schedule", description="The version of the schedule language.", examples=[1]
     )
-    name: Given[str] = Field(default_factory=absent, description="The schedule's name.", examples=["double-buffer"])
+    name: Given[Text] = Field(
+        default_factory=absent, description="The schedule's name; the file's by default.", examples=["double-buffer"]
+    )
     plan: Given[PlanReference] = Field(
-        default_factory=absent, description="The plan that it was compiled from.", examples=[{"name": "p", "digest": "0"}]
+        default_factory=absent,
+        description="The plan that it was compiled from.",
+        examples=[{"name": "detector", "digest": "9f86d081884c7d65"}],
     )
-    device: Given[str | dict[str, Any]] = Field(
-        default_factory=absent, description="A device profile: its name, path, or contents.", examples=["ascend-910b"]
+    device: Given[Annotated[Text | dict[str, Any], BeforeValidator(_check_finite)]] = Field(
+        default_factory=absent,
+        description="A built-in device profile, a path to one, or an inline profile.",
+        examples=["ascend-910b"],
     )
-    event_model: Literal["latch", "flag", "reevaluate"] = Field(
-        default="latch", description="What a wait looks at.", examples=["latch"]
-    )
-    default_stream: Literal["none", "legacy"] = Field(
-        default="none", description="`legacy`: the stream `default` synchronises with blocking ones.", examples=["none"]
-    )
-    params: dict[str, int | None] = Field(
-        default={}, description="Values known when the program runs.", examples=[{"n": None}]
-    )
-    streams: dict[str, StreamEntry] = Field(
-        default={}, description="Streams with properties.", examples=[{"compute": {"nonblocking": True}}]
-    )
-    events: dict[str, EventEntry] = Field(
-        default={}, description="Events with rings of handles.", examples=[{"ready": {"ring": 2}}]
-    )
-    buffers: dict[str, StorageEntry] = Field(
-        default={}, description="Buffers with their storage.", examples=[{"din": {"place": "device", "ring": 2}}]
-    )
-    predicted: Given[dict[str, Any]] = Field(
+    predicted: Given[Predicted] = Field(
         default_factory=absent, description="What the cost model says.", examples=[{"makespan": 0.01}]
     )
-    steps: list[AnyStepEntry] = Field(description="The steps, in issue order.", examples=[[]])
+    event_model: Literal["latch", "flag", "reevaluate"] = Field(
+        default="latch",
+        description="What a wait waits for. `latch`: the record of its handle issued last before it. `flag`: a bit "
+        "that a record sets and a reset clears. `reevaluate`: the newest record at the moment when it runs.",
+        examples=["latch"],
+    )
+    default_stream: Literal["none", "legacy"] = Field(
+        default="none",
+        description="`legacy`: the stream `default` synchronises with all blocking streams.",
+        examples=["legacy"],
+    )
+    params: dict[str, int | None] = Field(
+        default={},
+        description="Numbers that are known when the program runs; an integer is the default.",
+        examples=[{"n": None}],
+    )
+    streams: dict[str, StreamEntry] = Field(
+        default={}, description="Properties of streams, by name.", examples=[{"compute": {"nonblocking": True}}]
+    )
+    events: dict[str, EventEntry] = Field(
+        default={}, description="Rings of event handles, by the event's name.", examples=[{"ready": {"ring": 2}}]
+    )
+    buffers: dict[str, StorageEntry] = Field(
+        default={},
+        description="The memory that steps touch, by name.",
+        examples=[{"din": {"place": "device", "ring": 2}}],
+    )
+    steps: list[AnyStepEntry] = Field(
+        description="Everything that the host issues, in order.", examples=[[{"stream": "s", "op": "infer"}]]
+    )
+
+
+LoopStepEntry.model_rebuild()
+ScheduleFile.model_rebuild()

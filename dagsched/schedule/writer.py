@@ -192,8 +192,12 @@ def schedule_yaml(schedule: Schedule, schema: str | None = None) -> str:
         elif key in ("streams", "events", "buffers"):
             lines.append(f"{key}:")
             # A flow mapping of one entry, without its braces, quotes odd and long names as YAML wants them.
-            lines += [f"  {flow_text({name: entry})[1:-1]}" if len(name) <= 200 else f"  ? {scalar_text(name)}\n  : {flow_text(entry)}"
-                      for name, entry in value.items()]
+            lines += [
+                f"  {flow_text({name: entry})[1:-1]}"
+                if len(name) <= 200
+                else f"  ? {scalar_text(name)}\n  : {flow_text(entry)}"
+                for name, entry in value.items()
+            ]
         else:
             lines.append(f"{key}: {flow_text(value)}")
     return "\n".join(lines) + "\n"
@@ -257,7 +261,9 @@ def _rows(steps: tuple[AnyStep, ...], indent: str) -> Iterator[tuple[str, str, s
         yield indent + who, action, target, behind + (f"  # {', '.join(comments)}" if comments else "")
 
 
-def _columns(step: OpStep | HostStep | FreeStep | EventStep | WaitStreamStep | SyncStep | FlagStep) -> tuple[str, str, str]:
+def _columns(
+    step: OpStep | HostStep | FreeStep | EventStep | WaitStreamStep | SyncStep | FlagStep,
+) -> tuple[str, str, str]:
     if isinstance(step, OpStep | HostStep):
         touched = "  ".join(f"{key} {', '.join(texts)}" for key, texts in _accesses(step.accesses).items())
         return (_indexed(step.stream), step.op, touched) if isinstance(step, OpStep) else ("host", step.host, touched)

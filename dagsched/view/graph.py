@@ -186,8 +186,8 @@ def _legend(name: str, edges: Iterable[Edge], hidden: int) -> str:
 
 
 def _html(text: str) -> str:
-    """Text for an HTML-like label; an empty one would not parse."""
-    return escape_html(escape(text)) or " "
+    """Text for an HTML-like label; an empty one would not parse, and a single ``\\N`` would become the node's id."""
+    return escape_html(escape(text)).replace("\\", "\\\\") or " "
 
 
 def _tooltip(text: str) -> str:

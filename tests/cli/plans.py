@@ -74,14 +74,13 @@ WRONG: dict[str, tuple[str | bytes, int, str, str | None]] = {
         plan(
             "  - {name: one, compute: f, writes: [x], time: 1 us, after: [two]}\n"
             "  - {name: two, compute: g, writes: [y], time: 1 us, after: [one]}\n"
-        ), 1, "P220", None,
+        ), 1, "P220", "9:62",
     ),
     "pinned streams force a cycle": (
         plan(
-            "  - loop: i\n    count: n\n    ops:\n"
-            "      - {name: one, compute: f, writes: [x], time: 1 us, stream: s, after: [two]}\n"
-            "      - {name: two, compute: g, reads: [x], writes: [y], time: 1 us, stream: s}\n"
-        ), 1, "P22", None,
+            "  - {name: one, compute: f, writes: [x], time: 1 us, stream: s, after: [two]}\n"
+            "  - {name: two, compute: g, writes: [y], time: 1 us, stream: s}\n"
+        ), 1, "P221", "8:73",
     ),
     "size 0": (plan(_WRITE, "  x: {place: device, size: 0}\n"), 1, "P104", "5:28"),
     "region out of bounds": (

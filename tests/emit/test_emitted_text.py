@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -136,8 +137,9 @@ def test_every_wait_says_what_it_is_for(pipelines: dict[Path, Pipeline]) -> None
 
 def test_targets() -> None:
     compiled = compile_plan(read_plan(Source("x", (EXAMPLES / "add_one.yaml").read_text(encoding="utf-8"))))
-    files = emit_targets(compiled, ["acl-cpp", "calls", "acl-cpp"])
-    assert list(files) == ["add_one.hpp", "add_one_main.cpp", "add_one.calls.txt"]
+    files = emit_targets(compiled, ["acl-cpp", "calls", "schedule", "acl-cpp"])
+    assert list(files) == ["add_one.hpp", "add_one_main.cpp", "add_one.calls.txt", "add_one.schedule.json"]
+    assert json.loads(files["add_one.schedule.json"])["name"] == "add_one"
     assert files["add_one.hpp"] == emit_acl_cpp(compiled)["add_one.hpp"]
     assert set(TARGETS) >= {"schedule", "calls", "acl-cpp"}
     with pytest.raises(UsageError) as caught:

@@ -27,7 +27,24 @@ from dagsched.schedule.model import (
 )
 
 NAMES = st.sampled_from(
-    ["a", "class", "a b", "x*/y", "名前", "<script>", "on", "1:30", "- x", "#c", "null", "0x1", "{}", 'q"\\', "~", "a: b"]
+    [
+        "a",
+        "class",
+        "a b",
+        "x*/y",
+        "名前",
+        "<script>",
+        "on",
+        "1:30",
+        "- x",
+        "#c",
+        "null",
+        "0x1",
+        "{}",
+        'q"\\',
+        "~",
+        "a: b",
+    ]
 )
 
 
@@ -37,7 +54,9 @@ def expressions(names: tuple[str, ...]) -> st.SearchStrategy[Expr]:
     if names:
         leaves.append(st.sampled_from(names).map(Name))
     leaf = st.one_of(leaves)
-    binary = st.builds(Binary, st.sampled_from(["+", "-", "*"]), st.sampled_from(names).map(Name), leaf) if names else leaf
+    binary = (
+        st.builds(Binary, st.sampled_from(["+", "-", "*"]), st.sampled_from(names).map(Name), leaf) if names else leaf
+    )
     return st.one_of(leaf, binary, st.builds(lambda a, b: Call("min", (a, b)), binary, binary))
 
 
@@ -98,7 +117,8 @@ def steps(draw: st.DrawFn, names: tuple[str, ...], depth: int = 2) -> AnyStep:
     else:
         index = f"i{depth}"
         body = tuple(draw(st.lists(steps((*names, index), depth - 1), max_size=3)))
-        step = LoopStep(index=index, lo=Int(draw(st.sampled_from([0, 1]))), hi=draw(st.sampled_from([Int(3), Name("n")])), steps=body)
+        bounds: list[Expr] = [Int(3), Name("n")]
+        step = LoopStep(index=index, lo=Int(draw(st.integers(0, 1))), hi=draw(st.sampled_from(bounds)), steps=body)
     if draw(st.booleans()):
         guard: Condition = (Comparison(Name("n"), ">=", Int(1)), Comparison(Name("n"), "!=", Int(7)))
         step = replace(step, when=guard, label=draw(st.none() | NAMES))
@@ -113,7 +133,9 @@ def schedules(draw: st.DrawFn) -> Schedule:
     buffers = {}
     for name in draw(st.sets(NAMES, max_size=3)):
         at = draw(st.sampled_from([None, (0, 64)]))
-        buffers[name] = Storage(name, draw(st.sampled_from([None, *Place])), draw(st.integers(1, 3)), draw(st.none() | NAMES), at)
+        buffers[name] = Storage(
+            name, draw(st.sampled_from([None, *Place])), draw(st.integers(1, 3)), draw(st.none() | NAMES), at
+        )
     return Schedule(
         name=draw(NAMES),
         steps=tuple(draw(st.lists(steps(("n",)), max_size=5))),

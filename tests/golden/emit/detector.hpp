@@ -1,5 +1,5 @@
 // detector.hpp: the plan detector as an AscendCL program.
-// Written by dagsched 0.1.0 from the plan's digest ea3d1283b0d1c0db31e08605d2e53f3cd9a243053b864ec95f214dcb6b45f2b2.
+// Written by dagsched 0.1.0; the plan's digest is ea3d1283b0d1c0db31e08605d2e53f3cd9a243053b864ec95f214dcb6b45f2b2.
 // Change the plan and compile it again rather than this file.
 
 #ifndef DAGSCHED_DETECTOR_HPP
