@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 def plan_schema() -> dict[str, Any]:
     """The schema of plan files."""
     from dagsched.plan.plan_file import PlanFile
+    from dagsched.schedule.schedule_file import ACCESS_PATTERN, INDEXED_PATTERN
 
-    return _draft7(PlanFile, "dagsched plan")
+    patterns = dict.fromkeys(("reads", "writes", "updates", "accumulates", "from", "to"), ACCESS_PATTERN)
+    return _with_patterns(_draft7(PlanFile, "dagsched plan"), {**patterns, "after": INDEXED_PATTERN})
 
 
 def schedule_schema() -> dict[str, Any]:
@@ -52,9 +55,24 @@ def _draft7(model: type[BaseModel], title: str) -> dict[str, Any]:
     return {"$schema": DRAFT, "title": title, **generated, "definitions": definitions}
 
 
+def _with_patterns(schema: dict[str, Any], patterns: Mapping[str, str]) -> dict[str, Any]:
+    """The schema with a pattern on each text, or on each text of a list, that stands under one of some keys."""
+    for definition in schema["definitions"].values():
+        for key, pattern in patterns.items():
+            entry = definition.get("properties", {}).get(key)
+            if entry is not None:
+                (entry["items"] if entry["type"] == "array" else entry)["pattern"] = pattern
+    return schema
+
+
 def _rename(value: Any) -> Any:
-    """From 2020-12, which pydantic speaks; the two differ, as far as these models go, in where definitions stand."""
+    """From 2020-12, which pydantic speaks; the two differ, as far as these models go, in where definitions stand.
+
+    The titles that pydantic makes of keys say nothing that the keys do not, and hide the descriptions in editors.
+    """
     if isinstance(value, dict):
+        for entry in value["properties"].values() if isinstance(value.get("properties"), dict) else ():
+            entry.pop("title", None)
         renamed = {("definitions" if key == "$defs" else key): _rename(item) for key, item in value.items()}
         if "prefixItems" in renamed:
             renamed["items"] = renamed.pop("prefixItems")

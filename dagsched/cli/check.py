@@ -13,7 +13,7 @@ from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_text
 from dagsched.cli.report import print_diagnostics, print_json
-from dagsched.diagnostics import DagschedError, Diagnostic, ProofError
+from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, UsageError
 from dagsched.schedule.model import Schedule
 from dagsched.view.terminal import escape
 
@@ -38,6 +38,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Check each file; the exit status is that of the worst."""
+    if args.files.count("-") > 1:
+        raise UsageError([Diagnostic("U002", "only one of the files can be stdin")])
     worst = 0
     found: list[Diagnostic] = []
     for number, name in enumerate(args.files, 1):

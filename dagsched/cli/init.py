@@ -44,11 +44,16 @@ ops:                           # in loops, a buffer's name means its version of 
 
 def add_arguments(parser: Parser) -> None:
     """Operands of the command."""
-    parser.add_argument("name", metavar="NAME", nargs="?", default="plan", help="the plan's name, or a .yaml file's")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", default="plan", help="the plan's name, a .yaml file's, or - for stdout"
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Write the starter."""
+    if args.name == "-":
+        console.write(STARTER.format(name='"plan"'))
+        return 0
     path = Path(args.name)
     if path.suffix.lower() not in _ENDINGS:
         path = path.with_name(f"{path.name}.dagsched.yaml") if path.name else Path("plan.dagsched.yaml")

@@ -67,9 +67,7 @@ class Clocks:
         clock = list(map(max, self.clocks[stream], self.host))
         self.issued[stream] += 1
         waits = tuple(self.pending.pop(stream, ()))
-        instance = Instance(
-            name, segment, iteration, stream, self.issued[stream], clock, waits, self.newest[stream]
-        )
+        instance = Instance(name, segment, iteration, stream, self.issued[stream], clock, waits, self.newest[stream])
         after = list(clock)
         after[stream] = self.issued[stream]
         self.clocks[stream] = after

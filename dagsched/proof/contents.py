@@ -145,5 +145,7 @@ class Contents:
             assert isinstance(writer, Instance)
             shared = tuple((max(p[0], q[0]), min(p[1], q[1])) for p, q in zip(other, box, strict=True))
             found.append((shared, writer))
-            missing = [part for rest in missing for part in (cut_out(rest, shared) if overlap(rest, shared) else [rest])]
+            missing = [
+                part for rest in missing for part in (cut_out(rest, shared) if overlap(rest, shared) else [rest])
+            ]
         return found, missing

@@ -48,7 +48,7 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
     values = [_values(subject, name, axes[name], alone=len(names) == 1) for name in names]
     work = 0
     complete = True
-    per_iteration = max(1, max(len(segment.ops) for segment in subject.segments))
+    per_iteration = max([1, *(len(segment.ops) for segment in subject.segments)])
     for choice in product(*values):
         params = fixed | dict(zip(names, choice, strict=True))
         if not _is_allowed(subject, params):
@@ -181,5 +181,3 @@ def _describe(names: list[str], axes: dict[str, Axis], complete: bool) -> str:
             parts.append(f"every count `{name}` from 0 to {axis.most}")
     text = ", ".join(parts)
     return text if complete else f"{text} (as far as {MOST_WORK:,} op instances reach; not every combination)"
-
-

@@ -74,7 +74,7 @@ def _name(op: Op, inner: tuple[tuple[str, int], ...]) -> str:
 def _after(
     op: Op, path: tuple[tuple[int, int], ...], copies: dict[str, list[tuple[str, tuple[tuple[int, int], ...]]]]
 ) -> tuple[tuple[str, int], ...]:
-    """(name, distance) of what an op comes after; a distance counts iterations of the innermost loop that both share."""
+    """(name, distance) of what an op comes after; distances count iterations of the innermost loop that both share."""
     found: list[tuple[str, int]] = []
     for edge in op.after:
         for name, other in copies.get(edge.op, []):
@@ -83,9 +83,11 @@ def _after(
                 common += 1
             if common == 0:
                 found.append((name, edge.distance))
-            elif all(path[k] == other[k] for k in range(common - 1)):
-                if other[common - 1][1] == path[common - 1][1] - edge.distance:
-                    found.append((name, 0))
+            elif (
+                path[: common - 1] == other[: common - 1]
+                and other[common - 1][1] == path[common - 1][1] - edge.distance
+            ):
+                found.append((name, 0))
     return tuple(found)
 
 

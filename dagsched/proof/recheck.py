@@ -1,6 +1,7 @@
 """Re-check a proof document against its schedule, link by link, without the engine that found it.
 
-The schedule is issued once for the counts that the chains name, with nothing kept but the order of its steps. A link
+The schedule is issued once for each set of parameters that a chain was found with, and nothing is kept but the order
+of its steps. A link
 ``stream`` holds where both op instances stand on one stream, the first before the second. A link ``wait`` holds where
 a record of the event stands behind its ``from`` op on that op's stream, with no other record of the same handle before
 a wait for it that stands before the ``to`` op on that op's stream.
@@ -23,21 +24,28 @@ def recheck_proof(document: Mapping[str, Any], plan: Plan, schedule: Schedule) -
     """What does not hold; empty where every chain does and every op of the plan is spoken of in the schedule."""
     if document.get("plan") != schedule.plan:
         return ["the proof is for another plan than the schedule"]
-    trace = _Trace(schedule, _counts(document, plan))
+    traces: dict[tuple[tuple[str, int], ...], _Trace] = {}
+    names = {step.op for step in schedule.walk() if isinstance(step, OpStep)}
     faults = [
         f"`{planned.name}` is not in the schedule"
         for segment in list_segments(plan)
         for planned in segment.ops
-        if planned.name not in trace.names
+        if planned.name not in names
     ]
     for hazard in document.get("hazards", []):
+        params = tuple(hazard["at"]["params"].items())
+        if params not in traces:
+            traces[params] = _Trace(schedule, dict(params))
+        trace = traces[params]
         first = (hazard["before"], hazard["at"]["before"])
         last = (hazard["after"], hazard["at"]["after"])
         at = first
         for link in hazard["chain"]:
             source, target = _instance(link["from"]), _instance(link["to"])
             if source != at or not trace.holds(link, source, target):
-                faults.append(f"`{first[0]}` before `{last[0]}`: the link from `{source[0]}` to `{target[0]}` does not hold")
+                faults.append(
+                    f"`{first[0]}` before `{last[0]}`: the link from `{source[0]}` to `{target[0]}` does not hold"
+                )
                 break
             at = target
         else:
@@ -50,21 +58,12 @@ def _instance(named: Mapping[str, Any]) -> _Op:
     return named["op"], named["iteration"] or 0
 
 
-def _counts(document: Mapping[str, Any], plan: Plan) -> dict[str, int]:
-    """Parameter values that are large enough for every iteration that a chain names."""
-    values = {name: value or 0 for name, value in plan.params.items()}
-    for name, run in document.get("counts", {}).items():
-        values[name] = run["run"]
-    return values
-
-
 class _Trace:
     """The positions of all steps of a schedule as issued."""
 
     def __init__(self, schedule: Schedule, params: dict[str, int]) -> None:
         self.schedule = schedule
         self.ops: dict[_Op, tuple[int, str]] = {}
-        self.names: set[str] = set()
         self.records: dict[str, list[tuple[int, str, int]]] = {}
         self.waits: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self.position = 0
@@ -74,7 +73,6 @@ class _Trace:
                 self._loop(step)
             else:
                 self._enter(step, params, 0)
-        self.names |= {step.op for step in schedule.walk() if isinstance(step, OpStep)}
 
     def _loop(self, step: LoopStep) -> None:
         for iteration in _iterations(evaluate(step.hi, self.params), bool(names_in(step.hi))):

@@ -61,7 +61,9 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
                 assert isinstance(writer, Instance)
                 at = number - iteration if versioned else number
                 contents.append((label, buffer, at, place(buffer, box), name(writer)))
-    past = [(key, tuple(map(name, row[-_reach(run, key) :]))) for key, row in sorted(run.past.items()) if _reach(run, key)]
+    past = [
+        (key, tuple(map(name, row[-_reach(run, key) :]))) for key, row in sorted(run.past.items()) if _reach(run, key)
+    ]
     known = sorted(live.values(), key=name)
     clocks = [*run.clocks.clocks, run.clocks.host]
     handles = []

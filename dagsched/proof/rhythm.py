@@ -7,6 +7,7 @@ on (*settled*); guards that look at the loop's end (``i == n-1``) matter in the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
@@ -15,6 +16,9 @@ from dagsched.plan.expressions import Expr, Int, names_in, names_in_condition
 from dagsched.plan.model import Access, Plan
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
+
+NEVER = 2**62
+"""Settled at no count: such loops are gone through one by one."""
 
 NEAR_END = 1_024
 """A constant this close below a constant count is taken to look at the loop's end."""
@@ -35,8 +39,18 @@ class Rhythm:
         return iteration % self.stride == 0 and self.settled <= iteration <= count - self.ending
 
 
-def find_rhythm(plan: Plan, schedule: Schedule, segment: PlannedSegment, loop: LoopStep | None) -> Rhythm:
-    """The rhythm of one of the plan's segments, for the loop of the schedule that stands for it."""
+def find_rhythm(
+    plan: Plan,
+    schedule: Schedule,
+    segment: PlannedSegment,
+    loop: LoopStep | None,
+    others: Iterable[PlannedSegment] = (),
+) -> Rhythm:
+    """The rhythm of one of the plan's segments, for the loop of the schedule that stands for it.
+
+    ``others`` are the other segments: where they touch fixed parts of a buffer that this one goes through, the loop is
+    settled only once it has passed them, and never where they go through that buffer themselves.
+    """
     if segment.index is None or loop is None:
         return Rhythm(1, 0, 0, True, {})
     count = segment.count.value if isinstance(segment.count, Int) else None
@@ -62,7 +76,27 @@ def find_rhythm(plan: Plan, schedule: Schedule, segment: PlannedSegment, loop: L
                 settled = max(settled, min(largest_constant(access.version), 64))
             for part in access.region:
                 stride = lcm(stride, divisors(part.lo), divisors(part.hi))
-    return Rhythm(stride, settled, ending, count is not None, _find_windows(plan, segment))
+    windows = _find_windows(plan, segment)
+    settled = max([settled, *(_passed(plan, others, name, window) for name, window in windows.items())])
+    return Rhythm(stride, settled, ending, count is not None, windows)
+
+
+def _passed(plan: Plan, others: Iterable[PlannedSegment], name: str, window: tuple[int, int]) -> int:
+    """The iteration at which a moving region is past all that other segments single out of its buffer."""
+    step, low = window
+    reached = 0
+    for segment in others:
+        for planned in segment.ops:
+            for access in planned.op.accesses:
+                if access.buffer != name or not access.region:
+                    continue
+                bounds = [bound for bound in (access.region[0].lo, access.region[0].hi) if bound is not None]
+                used = {other for bound in bounds for other in names_in(bound)} - {index for index, _ in planned.inner}
+                if used:
+                    return NEVER
+                box = find_box(access, plan.buffers[name], dict(planned.inner))
+                reached = max(reached, (box[0][1] - low) // step + 2)
+    return reached
 
 
 def _is_plain(expr: Expr) -> bool:

@@ -23,13 +23,17 @@ from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedu
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A conflict: two instances in the plan's order, the buffer (None: ``after:``), the kinds, whether it is ordered."""
+    """A conflict: two instances in the plan's order, and whether happens-before has them in that order.
+
+    ``buffer`` is None for ``after:``; ``params`` are those of the run in which it was seen.
+    """
 
     first: Instance
     second: Instance
     buffer: str | None
     kinds: tuple[str, ...]
     ordered: bool
+    params: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -276,7 +280,7 @@ class Run:
             return
         ordered = precedes(first, second)
         if known is None or not ordered or second.iteration > known.second.iteration:
-            self.outcome.hazards[key] = Found(first, second, buffer, kinds, ordered)
+            self.outcome.hazards[key] = Found(first, second, buffer, kinds, ordered, tuple(self.params.items()))
 
     def _check_contents(
         self, planned: PlannedOp, instance: Instance, access: Access, version: int, slot: int, ring: int, box: Box
@@ -338,15 +342,13 @@ class Run:
         touched = {a.buffer for p in self.subject.segments[self.segment].ops for a in p.op.accesses if index}
         blocks = self.meant.blocks
         keys = [key for key in blocks if isinstance(key, tuple) and key[0] in touched & self.subject.by_version]
-        moved_blocks = {(key[0], key[1] + iterations): blocks.pop(key) for key in keys}  # type: ignore[index]
+        moved_blocks = {(key[0], key[1] + iterations): blocks.pop(key) for key in keys}
         blocks.update(moved_blocks)
         for name in touched & set(self.newest):
             self.newest[name] += iterations
 
 
-def _differ(
-    found: list[tuple[Box, Instance]], got: list[tuple[Box, Instance]], unwritten: list[Box]
-) -> bool:
+def _differ(found: list[tuple[Box, Instance]], got: list[tuple[Box, Instance]], unwritten: list[Box]) -> bool:
     """Whether bytes have another writer here than there."""
     if any(overlap(box, rest) for box, _ in found for rest in unwritten):
         return True

@@ -1,11 +1,11 @@
 """Verify that a schedule is right for its plan, for every loop count.
 
-Right means: each op instance occurs exactly once with the plan's accesses; every pair of conflicting accesses is ordered
-by happens-before in the plan's direction; every read sees the bytes that the plan means, also in rings; no wait binds
-to another record than the one that it names; and nothing but latch events is used, under which no wait can block for
-ever, since it binds to a record that was issued before it. Happens-before comes from the schedule alone, conflicts from
-the plan alone, and no code is shared with the passes that made the schedule. The argument for all counts stands in
-``dagsched.proof.counts``, the state that it compares in ``dagsched.proof.relative``.
+Right means: each op instance occurs exactly once with the plan's accesses; every pair of conflicting accesses is
+ordered by happens-before in the plan's direction; every read sees the bytes that the plan means, also in rings; no
+wait binds to another record than the one that it names; and nothing but latch events is used, under which no wait can
+block for ever, since it binds to a record that was issued before it. Happens-before comes from the schedule alone,
+conflicts from the plan alone, and no code is shared with the passes that made the schedule. The argument for all
+counts stands in ``dagsched.proof.counts``, the state that it compares in ``dagsched.proof.relative``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def make_subject(plan: Plan, schedule: Schedule) -> Subject:
     loops = iter([step for step in schedule.steps if isinstance(step, LoopStep)])
     matched = [next(loops, None) if segment.index is not None else None for segment in segments]
     rhythms = tuple(
-        find_rhythm(plan, schedule, segment, loop) for segment, loop in zip(segments, matched, strict=True)
+        find_rhythm(plan, schedule, segment, loop, (other for other in segments if other is not segment))
+        for segment, loop in zip(segments, matched, strict=True)
     )
     look_back = {name: storage.ring + 1 for name, storage in schedule.buffers.items()}
     for access in (access for op in plan.ops() for access in op.accesses):
@@ -76,7 +77,9 @@ def _check_form(schedule: Schedule, outcome: Outcome) -> None:
             if any(isinstance(inner, LoopStep) for inner in step.steps):
                 outcome.complain("V100", "loop", "a compiled schedule has no loops inside loops")
         elif not isinstance(step, SyncStep):
-            outcome.complain("V100", type(step).__name__, "a compiled schedule has ops, records, waits, syncs and loops")
+            outcome.complain(
+                "V100", type(step).__name__, "a compiled schedule has ops, records, waits, syncs and loops"
+            )
 
 
 def _check_bound(schedule: Schedule, outcome: Outcome) -> None:
@@ -101,7 +104,13 @@ def describe_race(subject: Subject, found: Found) -> str:
     streams = subject.streams
     near = first.segment == second.segment and subject.segments[first.segment].index is not None
     distance = second.iteration - first.iteration
-    at = f"{distance} iterations later" if distance > 1 else "one iteration later" if distance else "in the same iteration"
+    at = (
+        f"{distance} iterations later"
+        if distance > 1
+        else "one iteration later"
+        if distance
+        else "in the same iteration"
+    )
     where = f" ({at})" if near else ""
     what = f"{', '.join(found.kinds)} on `{found.buffer}`" if found.buffer else "`after:`"
     index = subject.segments[second.segment].index

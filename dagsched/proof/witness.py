@@ -47,7 +47,7 @@ def _hazard(subject: Subject, found: Found) -> dict[str, Any]:
         "buffer": found.buffer,
         "kinds": list(found.kinds),
         "distance": second.iteration - first.iteration if near else None,
-        "at": {"before": first.iteration, "after": second.iteration},
+        "at": {"params": dict(found.params), "before": first.iteration, "after": second.iteration},
         "chain": find_chain(subject, first, second),
     }
 

@@ -16,8 +16,8 @@ from dagsched.file_models import FileModel, Given, absent, complaint
 from dagsched.plan.model import DTYPES
 from dagsched.plan.units import SIZES
 
-_INDEXED_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?$"
-_ACCESS_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?(\[[^\[\]]+\]\s*)?$"
+INDEXED_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?$"
+ACCESS_PATTERN = r"^[^@\[\]]+(@[^\[\]]+)?(\[[^\[\]]+\]\s*)?$"
 _SIZE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "integer", "minimum": 1},
@@ -26,9 +26,9 @@ _SIZE_SCHEMA: dict[str, Any] = {
 }
 
 Text = Annotated[str, Field(min_length=1)]
-AccessText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": _ACCESS_PATTERN})]
+AccessText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": ACCESS_PATTERN})]
 """``NAME``, ``NAME@EXPR`` (a version) or ``NAME[lo:hi]`` (a region), or both."""
-IndexedText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": _INDEXED_PATTERN})]
+IndexedText = Annotated[str, Field(min_length=1, json_schema_extra={"pattern": INDEXED_PATTERN})]
 """``NAME`` or ``NAME@EXPR``: everything behind the first ``@`` is the index."""
 Slots = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Address = Annotated[int, Field(ge=0, le=2**62)]

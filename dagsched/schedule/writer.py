@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -219,6 +220,9 @@ def _yaml_steps(steps: list[dict[str, Any]], indent: str) -> Iterator[str]:
 
 # text for people
 
+Row = tuple[str, str, str, str]
+"""Who acts, what is done, on what, and what stands behind."""
+
 
 def schedule_text(schedule: Schedule) -> str:
     """The schedule for people: who, what, on what, in columns; waits say in a comment what they are there for."""
@@ -226,39 +230,53 @@ def schedule_text(schedule: Schedule) -> str:
     if schedule.default_stream != "none":
         head[0] += f", {schedule.default_stream} default stream"
     data = schedule_data(schedule)
-    for key in ("plan", "device", "predicted", "params"):
-        if key in data:
-            head.append(f"{key}: {_plain(data[key])}")
+    head += [f"{key}: {_plain(data[key])}" for key in ("plan", "device", "predicted", "params") if key in data]
+    lines = [_printable(line) for line in head]
     for key in ("streams", "events", "buffers"):
         if key in data:
-            head.append(f"{key}: " + "; ".join(f"{name} {_plain(entry)}".rstrip() for name, entry in data[key].items()))
+            entries = [(f"  {_printable(name)}", _printable(_plain(entry))) for name, entry in data[key].items()]
+            width = max(_width(name) for name, _ in entries)
+            lines += [f"{key}:", *(f"{_pad(name, width)}  {entry}".rstrip() for name, entry in entries)]
     rows = list(_rows(schedule.steps, ""))
-    widths = [max((len(row[column]) for row in rows if row[1]), default=0) for column in range(3)]
-    body = []
-    for row in rows:
-        if not row[1]:  # the head of a loop
-            body.append(row[0] + row[3])
+    if rows:
+        lines += ["", *_aligned(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(rows: list[Row]) -> Iterator[str]:
+    """Steps as lines; the comments of waits stand in a column of their own."""
+    steps = [row for row in rows if row[1]]
+    widths = [max((_width(row[column]) for row in steps), default=0) for column in (0, 1)]
+    reasons = max((_width(target) for _, action, target, behind in steps if action == "wait" and behind), default=0)
+    for who, action, target, behind in rows:
+        if not action:  # the head of a loop
+            yield f"{who}{behind}"
             continue
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)).rstrip()
-        body.append(f"{line}{row[3]}")
-    lines = [*head, "", *body] if body else head
-    return "\n".join(_printable(line) for line in lines) + "\n"
+        shown = _pad(target, reasons) if action == "wait" and behind else target
+        line = f"{_pad(who, widths[0])}  {_pad(action, widths[1])}  {shown}{behind}"
+        yield line.rstrip()
 
 
-def _rows(steps: tuple[AnyStep, ...], indent: str) -> Iterator[tuple[str, str, str, str]]:
-    """Who acts, what is done, on what, and what stands behind; a loop's head has nothing done."""
+def _rows(steps: tuple[AnyStep, ...], indent: str) -> Iterator[Row]:
+    """The rows of steps; a loop's head has nothing done."""
     for step in steps:
         behind = f"  when {_condition(step.when)}" if step.when else ""
         comments = [] if step.label is None else [step.label]
         if isinstance(step, LoopStep):
             comment = "".join(f"  # {comment}" for comment in comments)
-            yield f"{indent}for {step.index} in {_value(step.lo)}..{_value(step.hi)}:", "", "", behind + comment
+            yield (
+                f"{indent}for {step.index} in {_value(step.lo)}..{_value(step.hi)}:",
+                "",
+                "",
+                _printable(behind + comment),
+            )
             yield from _rows(step.steps, indent + "  ")
             continue
         if isinstance(step, EventStep):
             comments += [_reason(hazard) for hazard in step.protects]
-        who, action, target = _columns(step)
-        yield indent + who, action, target, behind + (f"  # {', '.join(comments)}" if comments else "")
+        who, action, target = (_printable(cell) for cell in _columns(step))
+        behind += f"  # {', '.join(comments)}" if comments else ""
+        yield indent + who, action, target, _printable(behind)
 
 
 def _columns(
@@ -297,3 +315,14 @@ def _printable(line: str) -> str:
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal; Chinese, Japanese and Korean characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))

@@ -78,7 +78,8 @@ def test_compile_replaces_no_file_where_one_cannot_be_written(cli: Cli, good: st
     (tmp_path / "out" / "proof.json" / "inside").touch()
     result = cli("compile", good, "-o", "out")
     assert result.status == 2
-    assert not [path for path in (tmp_path / "out").iterdir() if path.name.endswith(".part")]
+    assert "proof.json` cannot be written: is a directory" in result.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["proof.json"]
 
 
 def test_warnings_are_talk(cli: Cli, tmp_path: Path) -> None:
@@ -308,6 +309,12 @@ def test_init_writes_a_plan_that_compiles_and_never_overwrites(cli: Cli, tmp_pat
     assert path.read_bytes() == text
 
 
+def test_init_to_stdout(cli: Cli, tmp_path: Path) -> None:
+    text = cli("init", "-").out
+    assert cli("check", "-", stdin=text).status == 0
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["mine.yaml", "sub/mine.yaml", "名前.yaml", 'a "b".yaml', "no.yaml"])
 def test_init_takes_a_file_name(cli: Cli, tmp_path: Path, name: str) -> None:
     (tmp_path / "sub").mkdir()
@@ -358,6 +365,7 @@ def test_version_and_help(cli: Cli) -> None:
         (["compile", "a", "b"], "`b`"),
         (["diff", "a"], "NEW"),
         (["diff", "-", "-"], "stdin"),
+        (["check", "-", "-"], "stdin"),
         (["--vresion"], "--version"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",

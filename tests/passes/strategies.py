@@ -11,6 +11,7 @@ from dagsched.plan.model import Access, After, Buffer, Loop, Mode, Op, OpKind, P
 from dagsched.plan.resolve import name_versions
 from dagsched.plan.samples import find_limits
 from dagsched.plan.segments import split_segments
+from dagsched.plan.versions import find_newest
 
 SIZE = 12
 
@@ -89,7 +90,25 @@ def plans(draw: st.DrawFn, parametric: bool = True, loops: int = 2) -> Plan:
             items.append(Loop("i", count, draw(bodies(known, "i", f"o{n}_", 4))))
         else:
             items.extend(draw(bodies(known, None, f"o{n}_", 3)))
-    return _clip(name_versions(Plan("random", known, tuple(items), params=params)))
+    return _clip(name_versions(_say_versions(Plan("random", known, tuple(items), params=params))))
+
+
+def _say_versions(plan: Plan) -> Plan:
+    """Outside loops, let accesses say their version where no newest one can be written down."""
+    unclear = {
+        name
+        for name, buffer in plan.buffers.items()
+        if (buffer.ring.depth or 1) > 1 and None in find_newest(split_segments(plan), name)
+    }
+
+    def say(access: Access) -> Access:
+        return replace(access, version=access.version or Int(0)) if access.buffer in unclear else access
+
+    items = [
+        replace(item, accesses=tuple(say(access) for access in item.accesses)) if isinstance(item, Op) else item
+        for item in plan.items
+    ]
+    return replace(plan, items=tuple(items))
 
 
 def _clip(plan: Plan) -> Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 
 from dagsched.plan.expressions import evaluate, holds
@@ -10,9 +12,9 @@ from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule
 from tests.passes.oracle import Edge, Instance, conflicts
 
 
-def order_graph(schedule: Schedule, params: dict[str, int]) -> nx.DiGraph:
+def order_graph(schedule: Schedule, params: dict[str, int]) -> nx.DiGraph[Any]:
     """Nodes are steps as issued and op instances; edges are stream order and bound waits."""
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[Any] = nx.DiGraph()
     rings = {name: event.ring for name, event in schedule.events.items()}
     newest: dict[str, object] = {}
     records: dict[tuple[str, int], object] = {}

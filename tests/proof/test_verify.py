@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dagsched.compiler import compile_plan
 from dagsched.cost.model import Limits
 from dagsched.diagnostics import Source
-from dagsched.plan.model import Plan, Ring
+from dagsched.plan.model import Loop, Plan, Ring
 from dagsched.plan.reader import read_plan
 from dagsched.proof.model import Proof
 from dagsched.proof.recheck import recheck_proof
@@ -129,7 +129,8 @@ def test_a_plan_with_a_deeper_lookback_is_not_served_by_the_same_ring() -> None:
     )
     compiled = compile_plan(read_plan(Source("t.yaml", text)))
     assert compiled.schedule.buffers["image"].ring == 2
-    other = text.replace("image@i-1", "image@i-2").replace("image@-1}}", "image@-1}}\n  - {name: f2, fill: {to: image@-2}}")
+    second = "image@-1}}\n  - {name: f2, fill: {to: image@-2}}"
+    other = text.replace("image@i-1", "image@i-2").replace("image@-1}}", second)
     plan = read_plan(Source("t.yaml", other))
     assert not verify_schedule(plan, compiled.schedule).holds
 
@@ -137,8 +138,8 @@ def test_a_plan_with_a_deeper_lookback_is_not_served_by_the_same_ring() -> None:
 def test_an_op_too_few_or_too_many(detector: tuple[Plan, object]) -> None:
     plan, compiled = detector
     schedule = compiled.schedule  # type: ignore[attr-defined]
-    (loop,) = [item for item in plan.items if hasattr(item, "body")]
-    fewer = replace(plan, items=tuple(replace(item, body=item.body[:-1]) if item is loop else item for item in plan.items))
+    items = [replace(item, body=item.body[:-1]) if isinstance(item, Loop) else item for item in plan.items]
+    fewer = replace(plan, items=tuple(items))
     assert "V102" in codes(verify_schedule(fewer, schedule))
     assert "V102" in codes(verify_schedule(plan, compile_plan(fewer).schedule))
 

@@ -1,13 +1,16 @@
-"""Random schedules of all kinds of steps, with names that are hard to quote."""
+"""Random schedules that the reader accepts: all kinds of steps, nested loops, and names that are hard to quote."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from math import prod
+from typing import Any
 
 from hypothesis import strategies as st
 
-from dagsched.plan.expressions import Binary, Call, Comparison, Condition, Expr, Int, Name
-from dagsched.plan.model import Access, Mode, Place, Slice
+from dagsched.plan.access import exact_text
+from dagsched.plan.expressions import Binary, Call, Comparison, Condition, Expr, Int, Name, parse_expression
+from dagsched.plan.model import DTYPES, Access, Mode, Place, Slice
 from dagsched.schedule.model import (
     AnyStep,
     Event,
@@ -26,123 +29,181 @@ from dagsched.schedule.model import (
     WaitStreamStep,
 )
 
-NAMES = st.sampled_from(
-    [
-        "a",
-        "class",
-        "a b",
-        "x*/y",
-        "名前",
-        "<script>",
-        "on",
-        "1:30",
-        "- x",
-        "#c",
-        "null",
-        "0x1",
-        "{}",
-        'q"\\',
-        "~",
-        "a: b",
-    ]
+ODD = [
+    "a", "class", "a b", "x*/y", "名前", "<script>", "on", "Off", "yes", "1:30", "- x", "#c", "a #c", "null", "~", "0x1",
+    "0o7", "1_000", "1e3", "1.", ".5", "{}", 'q"\\', "it's", "a: b", "a, b", "&a", "*a", "!t", "%d", "|", ">", "=", "<<",
+    "?", "2026-11-30", "\u00e9\u0301", "\u202e", "x" * 180,
+]  # fmt: skip
+LONG = ["op." * 90 + "done", "名" * 300]
+"""What only ops, streams and events can be called, since compiled schedules name them after others."""
+
+NAMES = st.sampled_from(ODD) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(
+    lambda text: text == text.strip() and not set(text) & set("@[]\u2028\u2029\ufeff\ufffe\uffff")
 )
+LONG_NAMES = st.sampled_from(LONG) | NAMES
+LINES = NAMES | st.sampled_from(["wait for done@i-2 [W1]", "[", "@"])
+BUFFERS = ["x", "名前", "on", "a b", "- q"]
+ACTIONS = ["record", "wait", "reset"]
+FLAG_ACTIONS = ["set", "take", "acquire", "release"]
 
 
 def expressions(names: tuple[str, ...]) -> st.SearchStrategy[Expr]:
-    """Small expressions over names."""
-    leaves: list[st.SearchStrategy[Expr]] = [st.integers(0, 9).map(Int)]
+    """Expressions over names that read back as they are (constants are folded while reading)."""
+    leaf: st.SearchStrategy[Expr] = st.integers(-9, 9).map(Int)
     if names:
-        leaves.append(st.sampled_from(names).map(Name))
-    leaf = st.one_of(leaves)
-    binary = (
-        st.builds(Binary, st.sampled_from(["+", "-", "*"]), st.sampled_from(names).map(Name), leaf) if names else leaf
-    )
-    return st.one_of(leaf, binary, st.builds(lambda a, b: Call("min", (a, b)), binary, binary))
+        leaf |= st.sampled_from(names).map(Name)
+
+    def deeper(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+        binary = st.builds(Binary, st.sampled_from(["+", "-", "*", "//", "%"]), inner, inner)
+        return binary | st.builds(Call, st.sampled_from(["min", "max"]), st.tuples(inner, inner))
+
+    def is_stable(expr: Expr) -> bool:
+        try:
+            return parse_expression(exact_text(expr)) == expr
+        except ValueError:
+            return False
+
+    return st.recursive(leaf, deeper, max_leaves=4).filter(is_stable)
 
 
-def _stable(expr: Expr) -> bool:
-    from dagsched.plan.access import exact_text
-    from dagsched.plan.expressions import parse_expression
-
-    return parse_expression(exact_text(expr)) == expr
-
-
-@st.composite
-def indexed(draw: st.DrawFn, names: tuple[str, ...]) -> Indexed:
-    index = draw(st.none() | expressions(names).filter(_stable))
-    return Indexed(draw(NAMES), index)
+def conditions(names: tuple[str, ...]) -> st.SearchStrategy[Condition]:
+    """Guards of up to two comparisons."""
+    operators = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
+    comparison = st.builds(Comparison, expressions(names), operators, expressions(names))
+    return st.lists(comparison, max_size=2).map(tuple)
 
 
-@st.composite
-def accesses(draw: st.DrawFn, mode: Mode, names: tuple[str, ...]) -> Access:
-    region: tuple[Slice, ...] = ()
-    if draw(st.booleans()):
-        lo = draw(st.integers(0, 9))
-        region = (draw(st.sampled_from([Slice(Int(lo), Int(lo + 3)), Slice(None, None), Slice(Int(lo), None)])),)
-    version = draw(st.none() | expressions(names).filter(_stable))
-    return Access(draw(NAMES), mode, version, region)
+def indexed(names: tuple[str, ...]) -> st.SearchStrategy[Indexed]:
+    return st.builds(Indexed, LONG_NAMES, st.none() | expressions(names))
 
 
 @st.composite
-def all_accesses(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Access, ...]:
-    return tuple(a for mode in Mode for a in draw(st.lists(accesses(mode, names), max_size=2)))
+def accesses(draw: st.DrawFn, mode: Mode, names: tuple[str, ...], buffers: dict[str, Storage]) -> Access:
+    name = draw(st.sampled_from(BUFFERS))
+    storage = buffers.get(name)
+    extents = storage and (storage.shape or (storage.size and (storage.size,))) or (9, 9)
+    region = []
+    for extent in extents[: draw(st.integers(0, len(extents)))]:
+        lo = draw(st.integers(0, extent - 1))
+        hi = draw(st.integers(lo + 1, extent))
+        moved = draw(expressions(names)) if draw(st.integers(0, 4)) == 0 else None
+        if moved is None or isinstance(moved, Int):
+            region.append(Slice(*draw(st.sampled_from([(Int(lo), Int(hi)), (None, None), (Int(lo), None)]))))
+        else:
+            region.append(Slice(moved, None))
+    return Access(name, mode, draw(st.none() | expressions(names)), tuple(region))
 
 
 @st.composite
-def steps(draw: st.DrawFn, names: tuple[str, ...], depth: int = 2) -> AnyStep:
-    kinds = ["op", "event", "wait_stream", "sync", "host", "free", "flag"] + (["loop"] if depth else [])
+def all_accesses(draw: st.DrawFn, names: tuple[str, ...], buffers: dict[str, Storage]) -> tuple[Access, ...]:
+    return tuple(one for mode in Mode for one in draw(st.lists(accesses(mode, names, buffers), max_size=2)))
+
+
+PROTECTED = st.builds(
+    Protected,
+    before=st.sampled_from(["a", "infer@i-2", "名前@n-1"]) | NAMES,
+    after=st.sampled_from(["upload@i", "a b@0"]) | NAMES,
+    buffer=st.none() | NAMES,
+    kind=st.sampled_from(["RAW", "WAR", "WAW", "AFTER"]),
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn, names: tuple[str, ...], buffers: dict[str, Storage], depth: int) -> AnyStep:
+    kinds = ["op", "event", "wait_stream", "sync", "host", "free", "flag", *(["loop"] if depth else [])]
     kind = draw(st.sampled_from(kinds))
-    stream = draw(indexed(names))
-    step: AnyStep
+    shared: dict[str, Any] = {"when": draw(conditions(names)), "label": draw(st.none() | LINES)}
+    own = indexed(names)
     if kind == "op":
-        step = OpStep(stream=stream, op=draw(NAMES), accesses=draw(all_accesses(names)))
-    elif kind == "event":
-        action = draw(st.sampled_from(["record", "wait", "reset"]))
-        protects = (Protected("a@i-2", "b@i", draw(st.none() | NAMES), "WAR"),) if action == "wait" else ()
-        protects = draw(st.sampled_from([(), protects]))
-        event = draw(indexed(names))
-        step = EventStep(action=action, event=event, stream=draw(st.sampled_from([None, stream])), protects=protects)  # type: ignore[arg-type]
-    elif kind == "wait_stream":
-        step = WaitStreamStep(stream=stream, target=draw(indexed(names)))
-    elif kind == "sync":
+        return OpStep(stream=draw(own), op=draw(LONG_NAMES), accesses=draw(all_accesses(names, buffers)), **shared)
+    if kind == "host":
+        return HostStep(host=draw(LONG_NAMES), accesses=draw(all_accesses(names, buffers)), **shared)
+    if kind == "free" and buffers:
+        access = draw(accesses(Mode.WRITE, names, buffers).filter(lambda access: access.buffer in buffers))
+        return FreeStep(access=access, **shared)
+    if kind == "wait_stream":
+        return WaitStreamStep(stream=draw(own), target=draw(own), **shared)
+    if kind == "sync":
         target = draw(st.sampled_from(["stream", "event", "device"]))
-        step = SyncStep(kind=target, target=None if target == "device" else stream)  # type: ignore[arg-type]
-    elif kind == "host":
-        step = HostStep(host=draw(NAMES), accesses=draw(all_accesses(names)))
-    elif kind == "free":
-        step = FreeStep(access=draw(accesses(Mode.WRITE, names)))
-    elif kind == "flag":
-        action = draw(st.sampled_from(["set", "take", "acquire", "release"]))
-        step = FlagStep(action=action, flag=draw(indexed(names)), stream=draw(st.sampled_from([None, stream])))  # type: ignore[arg-type]
-    else:
+        return SyncStep(kind=target, target=None if target == "device" else draw(own), **shared)  # type: ignore[arg-type]
+    if kind == "flag":
+        action = draw(st.sampled_from(FLAG_ACTIONS))
+        return FlagStep(action=action, flag=draw(own), stream=draw(st.none() | own), **shared)  # type: ignore[arg-type]
+    if kind == "loop":
         index = f"i{depth}"
-        body = tuple(draw(st.lists(steps((*names, index), depth - 1), max_size=3)))
-        bounds: list[Expr] = [Int(3), Name("n")]
-        step = LoopStep(index=index, lo=Int(draw(st.integers(0, 1))), hi=draw(st.sampled_from(bounds)), steps=body)
-    if draw(st.booleans()):
-        guard: Condition = (Comparison(Name("n"), ">=", Int(1)), Comparison(Name("n"), "!=", Int(7)))
-        step = replace(step, when=guard, label=draw(st.none() | NAMES))
-    return step
+        lo, hi = draw(st.just(Int(0)) | expressions(names)), draw(expressions(names))
+        if isinstance(lo, Int) and isinstance(hi, Int) and lo.value > hi.value:
+            lo, hi = hi, lo
+        body = tuple(draw(st.lists(steps((*names, index), buffers, depth - 1), max_size=3)))
+        return LoopStep(index=index, lo=lo, hi=hi, steps=body, **shared)
+    action = draw(st.sampled_from(ACTIONS))
+    protects = tuple(draw(st.lists(PROTECTED, max_size=2))) if action == "wait" else ()
+    stream = draw(st.none() | own)
+    return EventStep(action=action, event=draw(own), stream=stream, protects=protects, **shared)  # type: ignore[arg-type]
+
+
+@st.composite
+def storages(draw: st.DrawFn) -> dict[str, Storage]:
+    found: dict[str, Storage] = {}
+    for name in draw(st.lists(st.sampled_from(BUFFERS), max_size=4, unique=True)):
+        if found and draw(st.integers(0, 3)) == 0:
+            found[name] = Storage(name, alias=draw(st.sampled_from(sorted(found))))
+            continue
+        shape = draw(st.none() | st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple))
+        dtype = draw(st.none() | st.sampled_from(sorted(DTYPES))) if shape else None
+        known = prod(shape) * DTYPES[dtype] if shape and dtype else None
+        size = draw(st.sampled_from([None, known])) if known else draw(st.none() | st.integers(1, 2**40))
+        ring = draw(st.integers(1, 4))
+        lo = draw(st.integers(0, 100))
+        length = (size or known or draw(st.integers(1, 99))) * ring
+        at = draw(st.sampled_from([None, (lo, lo + length)]))
+        place = draw(st.sampled_from([None, *Place]))
+        found[name] = Storage(name, place, ring, draw(st.none() | LINES), at, None, size, shape, dtype)
+    return found
 
 
 @st.composite
 def schedules(draw: st.DrawFn) -> Schedule:
-    """A whole schedule; its only parameter is ``n``."""
-    streams = {name: Stream(name, True, False, draw(st.none() | NAMES), 1) for name in draw(st.sets(NAMES, max_size=2))}
-    events = {name: Event(name, draw(st.none() | st.integers(1, 3))) for name in draw(st.sets(NAMES, max_size=2))}
-    buffers = {}
-    for name in draw(st.sets(NAMES, max_size=3)):
-        at = draw(st.sampled_from([None, (0, 64)]))
-        buffers[name] = Storage(
-            name, draw(st.sampled_from([None, *Place])), draw(st.integers(1, 3)), draw(st.none() | NAMES), at
+    """A whole schedule; its parameters are ``n`` and perhaps ``数``."""
+    buffers = draw(storages())
+    streams = [
+        Stream(
+            name,
+            draw(st.booleans()),
+            draw(st.booleans()),
+            draw(st.none() | LINES),
+            draw(st.none() | st.integers(-9, 9)),
         )
+        for name in draw(st.lists(LONG_NAMES, max_size=3, unique=True))
+    ]
+    events = [
+        Event(n, draw(st.none() | st.integers(1, 9))) for n in draw(st.lists(LONG_NAMES, max_size=3, unique=True))
+    ]
+    times = st.sampled_from([0.0, 0.0069, 6.25e-05, 1234.5])
+    predicted = st.fixed_dictionaries({"makespan": times, "bound": times, "binds": LINES})
+    devices = st.sampled_from(
+        ["ascend-910b", "./my device.yaml", {"name": "x", "engines": {"on": {"lanes": [4, None, True]}}}]
+    )
+    params = {"n": draw(st.none() | st.integers(-5, 2**63 - 1)), **({"数": None} if draw(st.booleans()) else {})}
     return Schedule(
         name=draw(NAMES),
-        steps=tuple(draw(st.lists(steps(("n",)), max_size=5))),
+        steps=tuple(draw(st.lists(steps(tuple(params), buffers, 2), max_size=5))),
         event_model=draw(st.sampled_from(["latch", "flag", "reevaluate"])),
         default_stream=draw(st.sampled_from(["none", "legacy"])),
-        params={"n": draw(st.none() | st.integers(0, 5))},
-        streams=streams,
-        events=events,
+        params=params,
+        streams={stream.name: stream for stream in streams},
+        events={event.name: event for event in events},
         buffers=buffers,
+        plan=draw(st.none() | st.fixed_dictionaries({"name": NAMES, "digest": st.just("0" * 64)})),
+        device=draw(st.none() | devices),
+        predicted=draw(st.none() | predicted),
     )
+
+
+def kinds_of(schedule: Schedule) -> set[str]:
+    """What a schedule's steps are, for tests of the strategy itself."""
+    names = set()
+    for step in schedule.walk():
+        action = getattr(step, "action", None) or getattr(step, "kind", "")
+        names.add(re.sub("Step$", "", type(step).__name__) + (f" {action}" if action else ""))
+    return names
