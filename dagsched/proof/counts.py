@@ -16,16 +16,17 @@ from math import lcm
 from dagsched.plan.expressions import Expr, evaluate, names_in, names_in_condition
 from dagsched.plan.model import Plan
 from dagsched.proof.instances import PlannedSegment, find_box, largest_in_condition
+from dagsched.proof.rhythm import NEVER
 from dagsched.proof.run import Outcome, Run, Subject
 from dagsched.schedule.model import EventStep, LoopStep, OpStep
 
-MOST_VALUES = 400
+MOST_VALUES = 100
 """Values of one parameter that are run at the most."""
 
 PROBED = 5_000
 """Iterations that a probe goes through at the most before it gives up on a loop's coming back."""
 
-MOST_WORK = 400_000
+MOST_WORK = 100_000
 """Op instances that are run at the most, all runs together."""
 
 
@@ -83,6 +84,8 @@ def _measure(subject: Subject, name: str, names: list[str], fixed: dict[str, int
     allowed = _largest_allowed(subject, {**fixed, **dict.fromkeys(names, 0)}, name)
     probe = {**fixed, **dict.fromkeys(names, min(PROBED, allowed)), name: min(PROBED, allowed)}
     probe = probe if _is_allowed(subject, probe) else {**fixed, **dict.fromkeys(names, 0), name: min(PROBED, allowed)}
+    if any(subject.rhythms[n].settled >= NEVER for n in loops):
+        return Axis(min(allowed, MOST_VALUES), 0, allowed <= MOST_VALUES)
     run = Run(subject, probe, Outcome(), probe=True)
     run.go()
     if any(n not in run.repeated for n in loops) or period > MOST_VALUES:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
-from dagsched.plan.expressions import Expr, Int, names_in, names_in_condition
+from dagsched.plan.expressions import Expr, Int, evaluate, names_in, names_in_condition
 from dagsched.plan.model import Access, Plan
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
@@ -94,8 +94,9 @@ def _passed(plan: Plan, others: Iterable[PlannedSegment], name: str, window: tup
                 used = {other for bound in bounds for other in names_in(bound)} - {index for index, _ in planned.inner}
                 if used:
                     return NEVER
-                box = find_box(access, plan.buffers[name], dict(planned.inner))
-                reached = max(reached, (box[0][1] - low) // step + 2)
+                hi = access.region[0].hi
+                end = plan.buffers[name].extents[0] if hi is None else evaluate(hi, dict(planned.inner))
+                reached = max(reached, (end - low) // step + 2)
     return reached
 
 

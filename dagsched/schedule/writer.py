@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dagsched.plan.access import access_text, exact_text
@@ -38,6 +38,8 @@ from dagsched.schedule.model import (
 ACCESS_KEYS = {Mode.READ: "reads", Mode.WRITE: "writes", Mode.UPDATE: "updates", Mode.ACCUMULATE: "accumulates"}
 """The key of each kind of access, in the order in which files have them."""
 
+_PLAN_KEYS = ("name", "digest")
+_PREDICTED_KEYS = ("makespan", "initiation_interval", "bound", "binds", "unknown", "estimated")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -45,9 +47,9 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
     """The schedule as plain data in the shape of a schedule file; what is as by default is left out."""
     data: dict[str, Any] = {"dagsched-schedule": 1, "name": schedule.name}
     optional = {
-        "plan": schedule.plan,
+        "plan": _ordered(schedule.plan, _PLAN_KEYS),
         "device": schedule.device,
-        "predicted": schedule.predicted,
+        "predicted": _ordered(schedule.predicted, _PREDICTED_KEYS),
     }
     data.update({key: value for key, value in optional.items() if value is not None})
     data["event_model"] = schedule.event_model
@@ -62,6 +64,11 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
     data.update({key: table for key, table in tables.items() if table})
     data["steps"] = [_step_data(step) for step in schedule.steps]
     return data
+
+
+def _ordered(values: Mapping[str, Any] | None, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """A mapping with its keys in the order of files."""
+    return None if values is None else {key: values[key] for key in dict.fromkeys((*keys, *values)) if key in values}
 
 
 def _stream_data(stream: Stream) -> dict[str, Any]:

@@ -81,7 +81,9 @@ def indexed(names: tuple[str, ...]) -> st.SearchStrategy[Indexed]:
 def accesses(draw: st.DrawFn, mode: Mode, names: tuple[str, ...], buffers: dict[str, Storage]) -> Access:
     name = draw(st.sampled_from(BUFFERS))
     storage = buffers.get(name)
-    extents = storage and (storage.shape or (storage.size and (storage.size,))) or (9, 9)
+    extents: tuple[int, ...] = (9, 9)
+    if storage is not None and (storage.shape or storage.size):
+        extents = storage.shape or (storage.size or 1,)
     region = []
     for extent in extents[: draw(st.integers(0, len(extents)))]:
         lo = draw(st.integers(0, extent - 1))

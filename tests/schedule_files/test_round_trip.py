@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagsched.diagnostics import DagschedError, Source
 from dagsched.plan.expressions import Int, Name
-from dagsched.schedule.model import Indexed, LoopStep, OpStep, Schedule
+from dagsched.schedule.model import Indexed, LoopStep, OpStep, Schedule, SyncStep
 from dagsched.schedule.reader import read_schedule
 from dagsched.schedule.writer import schedule_data, schedule_json, schedule_text, schedule_yaml
 from dagsched.schemas import schedule_schema
@@ -135,21 +135,19 @@ def test_the_name_comes_from_the_file() -> None:
 
 
 def test_everything_behind_the_first_at_is_the_index() -> None:
-    schedule = read_schedule(
-        Source("t.yaml", "dagsched-schedule: 1\nparams: {i: 0}\nsteps:\n- {stream: a b@(i+1)%2, op: x}\n")
-    )
-    (step,) = schedule.steps
-    assert isinstance(step, OpStep)
-    assert step.stream.name == "a b"
-    assert schedule_data(schedule)["steps"][0]["stream"] == "a b@(i+1)%2"
-    loop = read_schedule(
-        Source(
-            "t.yaml",
-            "dagsched-schedule: 1\nparams: {n: 4}\nsteps:\n- {loop: i, range: [1, n], steps: [{sync: {stream: s@i}}]}\n",
-        )
-    ).steps[0]
-    assert loop == LoopStep(index="i", lo=Int(1), hi=Name("n"), steps=loop.steps)  # type: ignore[union-attr]
-    assert loop.steps[0].target == Indexed("s", Name("i"))  # type: ignore[union-attr]
+    text = """\
+dagsched-schedule: 1
+params: {n: 4}
+steps:
+- {stream: a b@(n+1)%2, op: x}
+- {loop: i, range: [1, n], steps: [{sync: {stream: s@i}}]}
+"""
+    op, loop, sync = read_schedule(Source("t.yaml", text)).walk()
+    assert isinstance(op, OpStep)
+    assert op.stream.name == "a b"
+    assert schedule_data(read_schedule(Source("t.yaml", text)))["steps"][0]["stream"] == "a b@(n+1)%2"
+    assert sync == SyncStep(kind="stream", target=Indexed("s", Name("i")))
+    assert loop == LoopStep(index="i", lo=Int(1), hi=Name("n"), steps=(sync,))
 
 
 def test_sizes_may_have_units() -> None:
