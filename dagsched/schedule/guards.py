@@ -17,10 +17,14 @@ Case = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """``expr`` is what the guard says; ``open``: larger values than those in the cases occur."""
+    """``expr`` is what the guard says; ``open``: larger values than those in the cases occur.
+
+    ``tail`` is how many of the last values have to bear out what is said of those beyond (two periods of the loops).
+    """
 
     expr: Expr
     open: bool
+    tail: int = 2
 
 
 def find_guards(needed: set[Case], domain: set[Case], variables: tuple[Variable, ...]) -> list[Condition]:
@@ -68,9 +72,9 @@ def _describe(members: set[int], values: list[int], variable: Variable) -> list[
     """Conditions on one variable that hold for exactly the members among the values."""
     if len(members) == len(values):
         return [()]
-    start, period = _find_tail(members, values) if variable.open else (len(values), 1)
+    start, period = _find_tail(members, values, variable.tail) if variable.open else (len(values), 1)
     if not variable.open and _runs(members, values) > 2:
-        start, period = _find_tail(members, values)
+        start, period = _find_tail(members, values, 2)
     x = variable.expr
     guards: list[Condition] = []
     if period > 1:
@@ -85,14 +89,14 @@ def _runs(members: set[int], values: list[int]) -> int:
     return sum(value in members and (n == 0 or values[n - 1] not in members) for n, value in enumerate(values))
 
 
-def _find_tail(members: set[int], values: list[int]) -> tuple[int, int]:
-    """(start, period): from ``values[start]`` on membership repeats; at least two periods are seen."""
+def _find_tail(members: set[int], values: list[int], least: int) -> tuple[int, int]:
+    """(start, period): from ``values[start]`` on membership repeats; two periods and ``least`` values are seen."""
     inside = [value in members for value in values]
     for period in range(1, len(values) // 2 + 1):
         start = len(values) - period
         while start > 0 and inside[start - 1] == inside[start - 1 + period]:
             start -= 1
-        if len(values) - start >= 2 * period:
+        if len(values) - start >= max(2 * period, min(least, len(values))):
             return start, period
     return len(values), 1
 

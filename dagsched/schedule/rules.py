@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import lcm
 
-from dagsched.hazards.sweep import Sample, Sweep
+from dagsched.hazards.sweep import Regime, Sample, Sweep
 from dagsched.plan.expressions import Comparison, Condition, Expr, Int, Name, add, names_in
 from dagsched.schedule.guards import Case, Variable, find_guards
 from dagsched.schedule.waits import Need, Needs, Reasons
@@ -41,13 +42,12 @@ def fold_waits(sweep: Sweep, needs: Needs, stream_of: list[int]) -> list[WaitRul
     """All rules, by waiting op."""
     rules: list[WaitRule] = []
     for (waiter, source), points in sorted(needs.by_pair.items()):
-        rules += _fold_pair(sweep, needs.samples, waiter, source, points)
+        rules += _fold_pair(sweep, needs, waiter, source, points)
     return _merge_hoisted(sweep, [_hoist(sweep, rule, stream_of) for rule in rules], stream_of)
 
 
-def _fold_pair(
-    sweep: Sweep, samples: tuple[Sample, ...], waiter: int, source: int, points: list[Need]
-) -> list[WaitRule]:
+def _fold_pair(sweep: Sweep, needs: Needs, waiter: int, source: int, points: list[Need]) -> list[WaitRule]:
+    samples = needs.samples
     rules = []
     rest = points
     indexed = _may_index(sweep, source)
@@ -57,7 +57,7 @@ def _fold_pair(
         key = _best_key(sweep, samples, waiter, source, rest, indexed)
         covered = [point for point in rest if key in _keys(sweep, samples, waiter, source, point)]
         reasons = frozenset(reason for point in covered for reason in point.reasons)
-        for guard in _guards(sweep, samples, waiter, source, key, covered):
+        for guard in _guards(sweep, needs, waiter, source, key, covered):
             rules.append(WaitRule(waiter, source, key[0], key[1], guard, reasons))
         done = {(point.sample, point.iteration, point.source) for point in covered}
         rest = [point for point in rest if (point.sample, point.iteration, point.source) not in done]
@@ -115,19 +115,19 @@ def _coarse(sweep: Sweep, waiter: int, source: int, points: list[Need]) -> WaitR
     return WaitRule(waiter, source, "end", 0, guard, reasons)
 
 
-def _guards(
-    sweep: Sweep, samples: tuple[Sample, ...], waiter: int, source: int, key: _Key, covered: list[Need]
-) -> list[Condition]:
+def _guards(sweep: Sweep, needs: Needs, waiter: int, source: int, key: _Key, covered: list[Need]) -> list[Condition]:
     """Under which conditions a rule applies: needed cases against those in which the source instance exists."""
+    samples, regimes = needs.samples, needs.regimes
     here, there = sweep.segment_of[waiter], sweep.segment_of[source]
     loop = sweep.segments[here].loop
     names = sorted({name for segment in sweep.segments for name in names_in(segment.count)})
     constant = isinstance(sweep.segments[here].count, Int)
     longest = max(sample.counts[here] for sample in samples)
     cut = constant and longest < _constant_count(sweep, here)
-    variables = tuple(Variable(Name(name), True) for name in names)
+    variables = tuple(Variable(Name(name), True, _tail(sweep, regimes, name)) for name in names)
     if loop:
-        variables = (Variable(Name(loop.index), not constant or cut), *variables)
+        own = 2 * max(1, regimes[here].period)
+        variables = (Variable(Name(loop.index), not constant or cut, own), *variables)
 
     def case(index: int, iteration: int) -> Case:
         params = dict(samples[index].params)
@@ -141,6 +141,15 @@ def _guards(
             if target >= 0 and (target < sample.counts[there] or key[0] == "index"):
                 domain.add(case(index, iteration))
     return find_guards(needed, domain | needed, variables)
+
+
+def _tail(sweep: Sweep, regimes: tuple[Regime, ...], name: str) -> int:
+    """Two periods of all loops that a parameter counts."""
+    period = 1
+    for segment, regime in zip(sweep.segments, regimes, strict=True):
+        if name in names_in(segment.count):
+            period = lcm(period, max(1, regime.period))
+    return 2 * period
 
 
 def _constant_count(sweep: Sweep, number: int) -> int:

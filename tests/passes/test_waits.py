@@ -7,8 +7,9 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from dagsched.plan.expressions import names_in
-from dagsched.plan.model import Loop, Plan
+from dagsched.plan.expressions import Name, names_in, parse_expression
+from dagsched.plan.model import Access, Buffer, Loop, Mode, Op, OpKind, Place, Plan, Ring
+from dagsched.plan.resolve import name_versions
 from dagsched.plan.samples import find_limits
 from dagsched.plan.segments import counts_for, split_segments
 from tests.passes.build import build_schedule
@@ -36,7 +37,21 @@ def test_waits_are_the_reduction(data: st.DataObject) -> None:
     plan = data.draw(plans())
     streams = data.draw(assignments(plan))
     schedule = build_schedule(plan, streams)
-    for params in counts_up_to(plan, 7):
+    single = len(plan.params) <= 1
+    for params in counts_up_to(plan, 13 if single else 7):
         issued = issued_waits(schedule, params)
         event("waits" if issued else "no waits")
         assert issued == minimal_waits(plan, params, streams), params
+
+
+def test_waits_between_loops_follow_the_residue_of_the_count() -> None:
+    """Loop ``n`` writes a ring of 3, loop ``2*n`` reads it: which record a read needs depends on ``n % 3``."""
+    buffer = Buffer("b", Place.DEVICE, 12, ring=Ring(3, 3, 3), input=True)
+    write = Op("w", OpKind.COMPUTE, (Access("b", Mode.WRITE),), function="f")
+    read = Op("r", OpKind.COMPUTE, (Access("b", Mode.READ),), function="f")
+    loops = (Loop("i", Name("n"), (write,)), Loop("i", parse_expression("2*n"), (read,)))
+    plan = name_versions(Plan("t", {"b": buffer}, loops, params={"n": None}))
+    streams = {"w": "s1", "r": "s0"}
+    schedule = build_schedule(plan, streams)
+    for n in range(20):
+        assert issued_waits(schedule, {"n": n}) == minimal_waits(plan, {"n": n}, streams), n
