@@ -60,8 +60,17 @@ def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
         waits_found=needs.found,
         waits_kept=len(rules),
         handles=handles,
-        warnings=tuple(find_warnings(resolved)),
+        warnings=(*find_warnings(resolved), *_warn_of_bounds(plan, proof)),
     )
+
+
+def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:
+    """A proof by going through counts ends somewhere; where regions do not end there too, the user must know."""
+    if not proof.bounded:
+        return []
+    headline = f"the schedule is proved for {proof.counts}, and not beyond"
+    help_ = "run no larger counts, or let the loops share one parameter"
+    return [Diagnostic("C110", headline, None, plan.source, help=help_, severity="warning")]
 
 
 def _require_limits(plan: Plan, device: Device, streams: int, handles: int) -> None:

@@ -9,6 +9,7 @@ from dagsched.proof.check_model import WaitFact
 from dagsched.proof.check_run import Run, run_schedule
 from dagsched.proof.check_text import step_text
 from dagsched.proof.check_waits import Trial, Trials, drop_whole, is_wait
+from dagsched.schedule.model import AnyStep, EventStep
 
 BUDGET = 500_000
 """Clocks recomputed before the trials stop."""
@@ -65,8 +66,15 @@ def find_needless(counts: Counts, largest: Run, ok: bool) -> Needless:
         work += trials.work
     tried = {number: trial for number, trial in open_ones.items() if number not in untried}
     redundant = tuple(_fact(largest, number) for number, trial in tried.items() if trial.same)
-    removable = tuple(facts[number] for number, trial in tried.items() if not trial.same)
+    removable = tuple(
+        facts[number] for number, trial in tried.items() if not trial.same and not _is_asked_for(statics[number])
+    )
     return Needless(redundant, removable, bool(untried))
+
+
+def _is_asked_for(step: AnyStep) -> bool:
+    """Whether a wait says itself that it keeps an order which no buffer shows."""
+    return isinstance(step, EventStep) and any(protected.kind == "AFTER" for protected in step.protects)
 
 
 def _drop_whole(counts: Counts, run: Run, env: dict[str, int], number: int) -> Trial | None:

@@ -36,6 +36,7 @@ class Coverage:
 
     text: str
     params: dict[str, tuple[int, int]]
+    bounded: bool = False
 
 
 def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
@@ -63,7 +64,9 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
         for name in names:
             if params[name] > axes[name].most - axes[name].period and not _has_repeated(run, subject, name):
                 axes[name] = Axis(axes[name].most, 0, axes[name].bounded)
-    return Coverage(_describe(names, axes, complete), {name: (axes[name].most, axes[name].period) for name in names})
+    ran = {name: (axes[name].most, axes[name].period) for name in names}
+    bounded = not complete or any(not axis.period and not axis.bounded for axis in axes.values())
+    return Coverage(_describe(names, axes, complete), ran, bounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _measure(subject: Subject, name: str, names: list[str], fixed: dict[str, int
         enough = run.repeated[n] + subject.rhythms[n].ending + subject.rhythms[n].stride
         while value < MOST_VALUES and evaluate(subject.segments[n].count, {**probe, name: value}) < enough:
             value += 1
-    most = value + period - 1
+    most = value + (period - 1 if len(names) == 1 else 3 * period)  # other loops can delay the pattern
     return Axis(min(most, allowed), period, allowed <= most)
 
 

@@ -40,7 +40,7 @@ def verify_schedule(plan: Plan, schedule: Schedule, limits: Limits | None = None
     problems = [Problem(code, text) for (code, _), text in sorted(outcome.problems.items())]
     problems += [Problem("V110", describe_race(subject, found)) for found in races]
     document = write_witness(subject, outcome, coverage) if not problems else {}
-    return Proof(tuple(problems), coverage.text, len(outcome.hazards), document)
+    return Proof(tuple(problems), coverage.text, len(outcome.hazards), document, coverage.bounded)
 
 
 def make_subject(plan: Plan, schedule: Schedule) -> Subject:

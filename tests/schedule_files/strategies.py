@@ -30,9 +30,10 @@ from dagsched.schedule.model import (
 )
 
 ODD = [
-    "a", "class", "a b", "x*/y", "名前", "<script>", "on", "Off", "yes", "1:30", "- x", "#c", "a #c", "null", "~", "0x1",
-    "0o7", "1_000", "1e3", "1.", ".5", "{}", 'q"\\', "it's", "a: b", "a, b", "&a", "*a", "!t", "%d", "|", ">", "=", "<<",
-    "?", "2026-11-30", "\u00e9\u0301", "\u202e", "x" * 180,
+    "a", "class", "a b", "x*/y", "名前", "<script>", "on", "Off", "yes", "1:30", "- x", "#c", "a #c", "null", "~",
+    "0x1",    "0o7", "1_000", "1e3", "1.", ".5", "{}", 'q"\\', "it's", "a: b", "a, b", "&a", "*a",
+    "!t", "%d", "|", ">", "=",
+    "<<",    "?", "2026-11-30", "\u00e9\u0301", "\u202e", "x" * 180,
 ]  # fmt: skip
 LONG = ["op." * 90 + "done", "名" * 300]
 """What only ops, streams and events can be called, since compiled schedules name them after others."""
@@ -183,7 +184,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     ]
     times = st.sampled_from([0.0, 0.0069, 6.25e-05, 1234.5])
     predicted = st.fixed_dictionaries({"makespan": times, "bound": times, "binds": LINES})
-    devices = st.sampled_from(
+    devices: st.SearchStrategy[str | dict[str, Any]] = st.sampled_from(
         ["ascend-910b", "./my device.yaml", {"name": "x", "engines": {"on": {"lanes": [4, None, True]}}}]
     )
     params = {"n": draw(st.none() | st.integers(-5, 2**63 - 1)), **({"数": None} if draw(st.booleans()) else {})}

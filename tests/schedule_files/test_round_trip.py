@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagsched.diagnostics import DagschedError, Source
@@ -18,7 +18,7 @@ from dagsched.schedule.model import Indexed, LoopStep, OpStep, Schedule, SyncSte
 from dagsched.schedule.reader import read_schedule
 from dagsched.schedule.writer import schedule_data, schedule_json, schedule_text, schedule_yaml
 from dagsched.schemas import schedule_schema
-from tests.schedule_files.strategies import kinds_of, schedules
+from tests.schedule_files.strategies import schedules
 
 SCHEMA = jsonschema.Draft7Validator(schedule_schema())
 
@@ -52,16 +52,6 @@ def test_both_forms_are_readable(schedule: Schedule) -> None:
         assert steps <= text.count("\n")
         assert all(line == line.rstrip() for line in text.split("\n"))
     assert all(line.isprintable() for line in schedule_text(schedule).split("\n"))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["Op", "Host", "Free", "Event record", "Event wait", "Event reset", "WaitStream", "Sync stream", "Sync event",
-     "Sync device", "Flag set", "Flag take", "Flag acquire", "Flag release", "Loop"],
-)  # fmt: skip
-def test_random_schedules_have_every_kind_of_step(kind: str) -> None:
-    relaxed = settings(max_examples=2_000, suppress_health_check=list(HealthCheck), database=None)
-    find(schedules(), lambda schedule: kind in kinds_of(schedule), settings=relaxed)
 
 
 @given(schedules(), st.data())
