@@ -96,6 +96,7 @@ class AccessHistory:
 
     def __init__(self) -> None:
         self.blocks: dict[tuple[str, int], list[_Part]] = {}
+        self.widest: dict[str, int] = {}
 
     def touch(
         self, number: int, sequence: int, accesses: tuple[CompiledAccess, ...], env: Mapping[str, int]
@@ -107,9 +108,11 @@ class AccessHistory:
             box = access.box if access.box is not None else box_of(access.access, access.shape, env)
             parts = self.blocks.setdefault((access.buffer, slot), [])
             if len(parts) == 1 and parts[0].box == box:
+                self.widest[access.buffer] = max(self.widest.get(access.buffer, 0), box[0][1] - box[0][0])
                 _enter(parts[0], access.mode, number, sequence, access.buffer, found)
             else:
-                _enter_split(parts, box, access.mode, number, sequence, access.buffer, found)
+                widest = self.widest[access.buffer] = max(self.widest.get(access.buffer, 0), box[0][1] - box[0][0])
+                _enter_split(parts, box, widest, access.mode, number, sequence, access.buffer, found)
         return found
 
     def canonical(self, name: Callable[[int], int], shift: Callable[[str], tuple[int, int] | None]) -> object:
@@ -172,10 +175,10 @@ def _collect(members: _Members, first: int, second: int, sequence: int, buffer: 
 
 
 def _enter_split(
-    parts: list[_Part], box: Box, mode: int, number: int, sequence: int, buffer: str, found: Dependencies
+    parts: list[_Part], box: Box, widest: int, mode: int, number: int, sequence: int, buffer: str, found: Dependencies
 ) -> None:
     """One access of a box that cuts others: split them along its edges, enter it in each piece."""
-    first, last = _overlapping(parts, box)
+    first, last = _overlapping(parts, box, widest)
     pieces: list[_Part] = []
     missing = [box]
     for part in parts[first:last]:
@@ -197,12 +200,9 @@ def _enter_split(
     parts[first:last] = pieces
 
 
-def _overlapping(parts: list[_Part], box: Box) -> tuple[int, int]:
-    """The range of parts that can overlap a box; those of one axis are disjoint and sorted, so bisection finds it."""
-    if len(box) > 1:
-        return 0, len(parts)
+def _overlapping(parts: list[_Part], box: Box, widest: int) -> tuple[int, int]:
+    """The range of parts that can overlap a box; they are sorted by their lowest bound, and none is wider than that."""
     lo, hi = box[0]
-    first = bisect_right(parts, lo, key=lambda part: part.box[0][0])
-    first = max(0, first - 1)
+    first = bisect_right(parts, lo - widest, key=lambda part: part.box[0][0])
     last = bisect_left(parts, hi, key=lambda part: part.box[0][0])
     return first, max(first, last)

@@ -11,6 +11,7 @@ to reach the largest offset. Regions that move with the index are followed for t
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,22 +50,32 @@ class Fault:
 
 
 class Storage:
-    """Boxes of a block with the tag of their last writer."""
+    """Boxes of a block with the tag of their last writer, sorted by their lowest bound."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, list[tuple[Box, Tag]]] = {}
+        self.widest = 0
+
+    def _around(self, rows: list[tuple[Box, Tag]], box: Box) -> tuple[int, int]:
+        """The range of rows that can overlap a box: none is wider than the widest ever written."""
+        first = bisect_right(rows, box[0][0] - self.widest, key=lambda row: row[0][0][0])
+        return first, bisect_left(rows, box[0][1], key=lambda row: row[0][0][0])
 
     def write(self, key: int, box: Box, tag: Tag) -> None:
         """Overwrite a box."""
-        kept = [(part, old) for old_box, old in self.blocks.get(key, ()) for part in subtract(old_box, box)]
-        kept.append((box, tag))
-        self.blocks[key] = kept
+        self.widest = max(self.widest, box[0][1] - box[0][0])
+        rows = self.blocks.setdefault(key, [])
+        first, last = self._around(rows, box)
+        kept = [(part, old) for old_box, old in rows[first:last] for part in subtract(old_box, box)]
+        rows[first:last] = sorted([*kept, (box, tag)])
 
     def read(self, key: int, box: Box) -> tuple[list[tuple[Box, Tag]], list[Box]]:
         """The written parts of a box with their writers, and the parts that nothing has written."""
         found = []
         missing = [box]
-        for old_box, tag in self.blocks.get(key, ()):
+        rows = self.blocks.get(key, [])
+        first, last = self._around(rows, box)
+        for old_box, tag in rows[first:last]:
             shared = intersect(old_box, box)
             if shared is None:
                 continue

@@ -51,7 +51,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What all runs share; ``look_back``: older versions of a buffer cannot be read any more, its slots are taken."""
+    """What all runs share; ``look_back``: older versions of a buffer cannot be read any more, its slots are taken.
+
+    ``kept``: how many instances of an op an ``after:`` can reach back over.
+    """
 
     plan: Plan
     schedule: Schedule
@@ -60,6 +63,7 @@ class Subject:
     streams: tuple[str, ...]
     rhythms: tuple[Rhythm, ...]
     look_back: dict[str, int]
+    kept: int = 1
 
 
 class Run:
@@ -209,7 +213,7 @@ class Run:
             for access in ordered_accesses(planned.op):
                 self._check_access(planned, instance, access, pairs[access], planned_env, env, segment.index)
             self.past.setdefault(planned.name, []).append(instance)
-            del self.past[planned.name][:-64]
+            del self.past[planned.name][: -self.subject.kept]
         for name in issued:
             self.outcome.complain("V102", name, f"`{name}` is issued, and the plan has no such op there")
 

@@ -59,7 +59,8 @@ def make_subject(plan: Plan, schedule: Schedule) -> Subject:
         reach = min(64, largest_constant(access.version)) + 2
         look_back[access.buffer] = max(look_back.get(access.buffer, 0), reach)
     by_version = counts_by_version(plan)
-    return Subject(plan, schedule, segments, by_version, tuple(dict.fromkeys(used)), rhythms, look_back)
+    kept = 1 + max([0, *(d for segment in segments for planned in segment.ops for _, d in planned.after)])
+    return Subject(plan, schedule, segments, by_version, tuple(dict.fromkeys(used)), rhythms, look_back, kept)
 
 
 def _check_form(schedule: Schedule, outcome: Outcome) -> None:
