@@ -101,8 +101,15 @@ def schedule_files(compiled: Compiled, targets: Sequence[str]) -> dict[str, str]
     from dagsched.emit.targets import emit_targets
 
     texts = emit_targets(compiled, list(dict.fromkeys(["schedule", *targets])))
-    proof = json.dumps(compiled.proof.document, indent=1, ensure_ascii=False, sort_keys=False)
-    return {**texts, "proof.json": proof + "\n"}
+    return {**texts, "proof.json": proof_text(compiled)}
+
+
+def proof_text(compiled: Compiled) -> str:
+    """The witness as ``proof.json`` holds it: one hazard a line."""
+    document = dict(compiled.proof.document)
+    hazards = ",\n  ".join(json.dumps(hazard, ensure_ascii=False) for hazard in document.pop("hazards"))
+    head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in document.items())
+    return f'{{\n{head},\n "hazards": [\n  {hazards}\n ]\n}}\n'
 
 
 def load(path: str | os.PathLike[str]) -> Plan:

@@ -94,9 +94,13 @@ def _hooks(calls: CallList, names: Names) -> list[str]:
         " public:",
         "  virtual ~Hooks() = default;",
     ]
+    callers: dict[int, dict[str, None]] = {}
+    for call in calls.walk():
+        if isinstance(call, Launch):
+            callers.setdefault(id(call.function), {})[call.op] = None
     for function in calls.functions:
         head, parameters = hook_signature(names, function)
-        lines += ["", *_callers(calls, function)]
+        lines += ["", *_callers(function, list(callers.get(id(function), ())))]
         lines += lay_out_call(Invocation(head, tuple(parameters)), 2, " = 0;", "virtual ")
     for buffer in calls.buffers:
         if buffer.name in names.sizes:
@@ -110,9 +114,8 @@ def _hooks(calls: CallList, names: Names) -> list[str]:
     return [*lines, "};"]
 
 
-def _callers(calls: CallList, function: Function) -> list[str]:
+def _callers(function: Function, ops: list[str]) -> list[str]:
     """Which ops call a hook."""
-    ops = list(dict.fromkeys(c.op for c in calls.walk() if isinstance(c, Launch) and c.function is function))
     shown = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
     kind = "Compute" if function.kind is OpKind.COMPUTE else "Host"
     return comment(cpp_comment(f"{kind} function {function.name}, called by {shown}."), 2)

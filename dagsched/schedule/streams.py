@@ -83,12 +83,14 @@ def _most_streams(sweep: Sweep, device: Device) -> int:
 def _assign(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost], policy: str, most: int) -> Assignment:
     lane_of = _POLICIES[policy](sweep, hazards, costs)
     pinned = {op.stream for op in sweep.ops if op.stream is not None}
-    host = {lane for lane in lane_of if all(sweep.ops[n].kind is OpKind.HOST for n in _on(lane_of, lane))}
+    host = set(lane_of) - {lane for lane, op in zip(lane_of, sweep.ops, strict=True) if op.kind is not OpKind.HOST}
     lane_of = _merge(lane_of, most, pinned, host)
-    names = list(dict.fromkeys(lane_of))
+    on: dict[str, list[int]] = {}
+    for n, lane in enumerate(lane_of):
+        on.setdefault(lane, []).append(n)
+    numbers = {name: n for n, name in enumerate(on)}
     streams = []
-    for name in names:
-        members = _on(lane_of, name)
+    for name, members in on.items():
         engines = {costs[sweep.ops[n].name].engine.name for n in members}
         priorities = {sweep.ops[n].priority for n in members} - {None}
         streams.append(
@@ -99,11 +101,7 @@ def _assign(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost], policy: st
                 priority=min(p for p in priorities if p is not None) if priorities else None,
             )
         )
-    return Assignment(tuple(streams), tuple(names.index(lane) for lane in lane_of), policy)
-
-
-def _on(lane_of: list[str], lane: str) -> list[int]:
-    return [n for n, own in enumerate(lane_of) if own == lane]
+    return Assignment(tuple(streams), tuple(numbers[lane] for lane in lane_of), policy)
 
 
 def _by_engine(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost]) -> list[str]:
