@@ -74,8 +74,8 @@ def _rename(value: Any) -> Any:
         for entry in value["properties"].values() if isinstance(value.get("properties"), dict) else ():
             entry.pop("title", None)
         renamed = {("definitions" if key == "$defs" else key): _rename(item) for key, item in value.items()}
-        if "prefixItems" in renamed:
-            renamed["items"] = renamed.pop("prefixItems")
+        if isinstance(renamed.get("default"), dict):  # keys that are left out by default cannot be null
+            renamed["default"] = {key: item for key, item in renamed["default"].items() if item is not None}
         if "$ref" in renamed and len(renamed) > 1:  # draft-07 ignores what stands beside a reference
             reference = {"$ref": renamed.pop("$ref")}
             return {"allOf": [reference], **renamed}
