@@ -138,7 +138,8 @@ def _guards(sweep: Sweep, needs: Needs, waiter: int, source: int, key: _Key, cov
     for index, sample in enumerate(samples):
         for iteration in range(sample.counts[here]):
             target = _target(key, iteration, sample.counts[there])
-            if target >= 0 and (target < sample.counts[there] or key[0] == "index"):
+            # Behind its loop a ring is full: an index outside it would find another iteration's record.
+            if key[0] == "index" or 0 <= target < sample.counts[there]:
                 domain.add(case(index, iteration))
     return find_guards(needed, domain | needed, variables)
 

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from dagsched.plan.expressions import Name, names_in, parse_expression
+from dagsched.plan.expressions import Int, Name, names_in, parse_expression
 from dagsched.plan.model import Access, Buffer, Loop, Mode, Op, OpKind, Place, Plan, Ring
 from dagsched.plan.resolve import name_versions
 from dagsched.plan.samples import find_limits
@@ -54,4 +54,17 @@ def test_waits_between_loops_follow_the_residue_of_the_count() -> None:
     streams = {"w": "s1", "r": "s0"}
     schedule = build_schedule(plan, streams)
     for n in range(20):
+        assert issued_waits(schedule, {"n": n}) == minimal_waits(plan, {"n": n}, streams), n
+
+
+def test_a_wait_for_the_same_iteration_of_an_earlier_loop_does_not_reach_in_front_of_it() -> None:
+    """Loop ``i`` of 3 updates version i-3 of a ring of 4, loop ``n`` writes version i: i waits for i-1, from 1 on."""
+    buffer = Buffer("b", Place.DEVICE, 12, ring=Ring(4, 4, 4), input=True)
+    update = Op("u", OpKind.COMPUTE, (Access("b", Mode.UPDATE, parse_expression("i-3")),), function="f")
+    write = Op("w", OpKind.COMPUTE, (Access("b", Mode.WRITE),), function="f")
+    loops = (Loop("i", Int(3), (update,)), Loop("i", Name("n"), (write,)))
+    plan = name_versions(Plan("t", {"b": buffer}, loops, params={"n": None}))
+    streams = {"u": "s1", "w": "s0"}
+    schedule = build_schedule(plan, streams)
+    for n in range(10):
         assert issued_waits(schedule, {"n": n}) == minimal_waits(plan, {"n": n}, streams), n
