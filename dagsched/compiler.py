@@ -27,7 +27,9 @@ from dagsched.schedule.waits import find_needs
 
 
 def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
-    """Compile a plan as written; ``device`` overrides the one that it names.
+    """Compile a plan as written.
+
+    ``device`` overrides the one that the plan names, whose relative path starts at the plan's file.
 
     Raises :class:`PlanError` with all that is wrong with the plan, :class:`LimitError` where the device cannot hold
     the schedule, and :class:`ProofError` where dagsched has made a wrong one.

@@ -60,6 +60,33 @@ def complaint(
     return PydanticCustomError("complaint", "{headline}", context)
 
 
+def kind_of(value: Any, kinds: Sequence[str]) -> str | None:
+    """The key of a mapping that says what it is, or None."""
+    return next((kind for kind in kinds if isinstance(value, dict) and kind in value), None)
+
+
+def require_kind(
+    value: dict[str, Any], kinds: Sequence[str], others: frozenset[str], *, one: str, article: str, example: str
+) -> str:
+    """The one key of ``kinds`` that a mapping has; raises a complaint where it has none or several.
+
+    ``others`` are the keys that say something else, ``one`` what such a mapping is called, ``example`` a right one.
+    """
+    found = [kind for kind in kinds if kind in value]
+    if len(found) > 1:
+        named = " and ".join(f"`{kind}`" for kind in found)
+        remedy = f"make them {one}s of their own"
+        raise complaint(f"one {one} cannot be {named} at once", remedy=remedy, key=found[1])
+    if not found:
+        guesses = [(str(key), closest(str(key), kinds)) for key in value if key not in others]
+        guess = next(((key, near) for key, near in guesses if near), None)
+        listed = ", ".join(f"`{kind}`" for kind in kinds[:-1])
+        headline = f"{article} {one} needs one of {listed} or `{kinds[-1]}`"
+        remedy = f"write `{guess[1]}` for `{guess[0]}`" if guess else f"for example `{example}`"
+        raise complaint(headline, remedy=remedy, key=guess[0] if guess else None)
+    return found[0]
+
+
 def diagnostics_from(error: ValidationError, node: Node, source: Source, code: str | FormCodes) -> list[Diagnostic]:
     """Everything that pydantic found, as messages with places, in the file's order.
 

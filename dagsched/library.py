@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
 from dagsched.cost.devices import load_device
-from dagsched.diagnostics import Diagnostic, Source, UsageError
-from dagsched.files import decode_source
+from dagsched.diagnostics import Diagnostic, Source
 from dagsched.output import write_files
 from dagsched.plan import model
 from dagsched.plan.builder import Plan
 from dagsched.plan.reader import read_plan
 from dagsched.schedule import model as schedule_model
+from dagsched.sources import read_file
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
 
-__all__ = ["Plan", "Schedule", "compile", "load", "loads", "read_file", "schedule_files"]
+__all__ = ["Plan", "Schedule", "compile", "load", "loads", "schedule_files"]
 
 
 class Schedule:
@@ -139,13 +139,3 @@ def compile(
     frozen = plan if isinstance(plan, model.Plan) else plan.model
     spec = dict(device) if isinstance(device, Mapping) else device
     return Schedule(compile_plan(frozen, device=None if spec is None else load_device(spec)))
-
-
-def read_file(path: str | os.PathLike[str]) -> Source:
-    """A file's text; raises :class:`UsageError` where it cannot be read or is not text."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        headline = f"`{os.fspath(path)}` cannot be read: {(error.strerror or str(error)).lower()}"
-        raise UsageError([Diagnostic("U001", headline)]) from error
-    return decode_source(data, os.fspath(path))

@@ -14,9 +14,9 @@ import pytest
 
 import dagsched
 from dagsched.files import load_node, read_source, to_data
-from dagsched.library import read_file
 from dagsched.proof.check import check_schedule
 from dagsched.schedule.reader import read_schedule
+from dagsched.sources import read_file
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagsched.cli.console import Console
-from dagsched.diagnostics import Diagnostic, Source, UsageError, closest
+from dagsched.diagnostics import Diagnostic, Source, UsageError
 
 if TYPE_CHECKING:
     from dagsched.compiled import Compiled
@@ -29,23 +28,16 @@ class ReadPlan:
 def read_text(name: str, console: Console) -> Source:
     """The source of a file, or of stdin for ``-``; raises :class:`UsageError` where it cannot be read."""
     from dagsched.files import decode_source
+    from dagsched.sources import read_file
 
+    if name != "-":
+        return read_file(name)
     try:
-        data = console.read_bytes() if name == "-" else Path(name).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise UsageError([Diagnostic("U001", f"`{name}` cannot be read: {reason}", help=_help_for(name))]) from None
-    return decode_source(data, STDIN if name == "-" else name)
-
-
-def _help_for(name: str) -> str | None:
-    """The file in the same directory whose name is closest."""
-    path = Path(name)
-    try:
-        near = closest(path.name, [entry.name for entry in path.parent.iterdir()]) if not path.exists() else None
-    except (OSError, ValueError):
-        return None
-    return f"did you mean `{path.parent / near}`?" if near else None
+        data = console.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError([Diagnostic("U001", f"`-` cannot be read: {reason}")]) from None
+    return decode_source(data, STDIN)
 
 
 def read_either(source: Source) -> ReadPlan | Schedule:
@@ -54,9 +46,9 @@ def read_either(source: Source) -> ReadPlan | Schedule:
 
     node = load_node(source)
     if node.kind == "mapping" and _is_schedule(node):
-        from dagsched.schedule.reader import read_schedule
+        from dagsched.schedule.reader import schedule_from_node
 
-        return read_schedule(source)
+        return schedule_from_node(node, source)
     return _plan_of(node, source)
 
 
@@ -82,14 +74,10 @@ def _is_schedule(node: Node) -> bool:
 
 
 def compile_read(read: ReadPlan) -> tuple[Compiled, tuple[Diagnostic, ...]]:
-    """Compile a plan; with all warnings in the order of the file.
-
-    A relative path in ``device:`` starts at the plan's file.
-    """
+    """Compile a plan; with all warnings in the order of the file."""
     from dagsched.compiler import compile_plan
-    from dagsched.cost.devices import load_device
 
-    compiled = compile_plan(read.plan, device=load_device(read.plan.device, source=read.plan.source))
+    compiled = compile_plan(read.plan)
     warnings = dict.fromkeys((*read.warnings, *compiled.warnings))
     return compiled, tuple(sorted(warnings, key=lambda found: (found.where.line if found.where else 0, found.code)))
 

@@ -107,11 +107,10 @@ class AccessHistory:
             slot = evaluate(access.version, env) % access.depth if access.version is not None else 0
             box = access.box if access.box is not None else box_of(access.access, access.shape, env)
             parts = self.blocks.setdefault((access.buffer, slot), [])
+            widest = self.widest[access.buffer] = max(self.widest.get(access.buffer, 0), box[0][1] - box[0][0])
             if len(parts) == 1 and parts[0].box == box:
-                self.widest[access.buffer] = max(self.widest.get(access.buffer, 0), box[0][1] - box[0][0])
                 _enter(parts[0], access.mode, number, sequence, access.buffer, found)
             else:
-                widest = self.widest[access.buffer] = max(self.widest.get(access.buffer, 0), box[0][1] - box[0][0])
                 _enter_split(parts, box, widest, access.mode, number, sequence, access.buffer, found)
         return found
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from dagsched.diagnostics import closest
-from dagsched.file_models import FileModel, Given, absent, complaint
+from dagsched.file_models import FileModel, Given, absent, complaint, kind_of, require_kind
 
 
 def _need_unit(value: Any) -> Any:
@@ -202,27 +201,17 @@ KINDS = ("copy", "compute", "host", "fill", "loop")
 """The keys that say what an item of ``ops`` is."""
 
 
+_OTHER_KEYS = frozenset({*OpEntry.model_fields, *FunctionEntry.model_fields})
+
+
 def _check_item(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value  # refused as not a mapping by every member
-    kinds = [kind for kind in KINDS if kind in value]
-    if len(kinds) > 1:
-        named = " and ".join(f"`{kind}`" for kind in kinds)
-        headline = f"one op cannot be {named} at once"
-        raise complaint(headline, remedy="make them ops of their own", key=kinds[1])
-    if not kinds:
-        known = {*OpEntry.model_fields, *FunctionEntry.model_fields}
-        guesses = [(key, closest(str(key), KINDS)) for key in value if key not in known]
-        guess = next(((str(key), near) for key, near in guesses if near), None)
-        headline = "an op needs one of " + ", ".join(f"`{kind}`" for kind in KINDS[:-1]) + " or `loop`"
-        remedy = f"write `{guess[1]}` for `{guess[0]}`" if guess else "for example `compute: resize`"
-        raise complaint(headline, remedy=remedy, key=guess[0] if guess else None)
+    if isinstance(value, dict):  # else refused as not a mapping by every member
+        require_kind(value, KINDS, _OTHER_KEYS, one="op", article="an", example="compute: resize")
     return value
 
 
 def _item_kind(value: Any) -> str:
-    kinds = [kind for kind in KINDS if isinstance(value, dict) and kind in value]
-    return f"({kinds[0]})" if kinds else "(compute)"
+    return f"({kind_of(value, KINDS) or 'compute'})"
 
 
 ItemEntry = Annotated[

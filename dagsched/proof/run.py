@@ -76,7 +76,6 @@ class Run:
         self.accesses: dict[tuple[str, int], Accesses] = {}
         self.meant, self.actual = Contents(), Contents()
         self.newest: dict[str, int] = {}
-        self.last: dict[str, Instance] = {}
         self.past: dict[str, list[Instance]] = {}
         self.recorded: set[tuple[str, int, int]] = set()
         self.segment = 0

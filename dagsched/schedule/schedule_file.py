@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from dagsched.diagnostics import closest
-from dagsched.file_models import FileModel, Given, absent, complaint
+from dagsched.file_models import FileModel, Given, absent, complaint, kind_of, require_kind
 from dagsched.plan.model import DTYPES
 from dagsched.plan.units import SIZES
 
@@ -329,17 +329,7 @@ _OTHER_KEYS = frozenset(
 def _check_step(value: Any) -> Any:
     if not isinstance(value, dict):
         return value  # refused as not a mapping by every member
-    kinds = [kind for kind in KINDS if kind in value]
-    if len(kinds) > 1:
-        named = " and ".join(f"`{kind}`" for kind in kinds)
-        raise complaint(f"one step cannot be {named} at once", remedy="make them steps of their own", key=kinds[1])
-    if not kinds:
-        guesses = [(str(key), closest(str(key), KINDS)) for key in value if key not in _OTHER_KEYS]
-        guess = next(((key, near) for key, near in guesses if near), None)
-        headline = "a step needs one of " + ", ".join(f"`{kind}`" for kind in KINDS[:-1]) + " or `loop`"
-        remedy = f"write `{guess[1]}` for `{guess[0]}`" if guess else "for example `{stream: s, op: infer}`"
-        raise complaint(headline, remedy=remedy, key=guess[0] if guess else None)
-    kind = kinds[0]
+    kind = require_kind(value, KINDS, _OTHER_KEYS, one="step", article="a", example="{stream: s, op: infer}")
     if kind in _ON_NO_STREAM and "stream" in value:
         raise complaint(f"a step `{kind}` stands on no stream", remedy=_ON_NO_STREAM[kind], key="stream")
     if kind == "loop" and ("count" in value) == ("range" in value):
@@ -351,8 +341,7 @@ def _check_step(value: Any) -> Any:
 
 
 def _step_kind(value: Any) -> str:
-    kinds = [kind for kind in KINDS if isinstance(value, dict) and kind in value]
-    return f"({kinds[0]})" if kinds else "(op)"
+    return f"({kind_of(value, KINDS) or 'op'})"
 
 
 AnyStepEntry = Annotated[
