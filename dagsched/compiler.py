@@ -68,7 +68,7 @@ def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
 
 def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:
     """A proof by going through counts ends somewhere; where regions do not end there too, the user must know."""
-    if not proof.bounded:
+    if proof.complete:
         return []
     headline = f"the schedule is proved for {proof.counts}, and not beyond"
     help_ = "run no larger counts, or let the loops share one parameter"

@@ -319,7 +319,7 @@ def _param_values(sweep: Sweep, regimes: tuple[Regime, ...], name: str) -> list[
             continue
         followed |= number < len(sweep.segments) - 1
         enough = regimes[number].warmup + max(1, 2 * regimes[number].period)
-        enough = min(enough, sweep.limits[number])
+        enough = min(enough + _largest(segment.count), sweep.limits[number])
         value = 0
         others = dict.fromkeys(names_in(segment.count), 0)
         while value < 4 * enough + 8 and evaluate(segment.count, {**others, name: value}) < enough:

@@ -1,10 +1,14 @@
 """Which loop counts to go through so that all are proved, and what to say of them.
 
-For one parameter: let every loop that it counts have shown, in the run of count n, the same relative state twice before
-its ending, at a distance P. A run of count n + P then goes through the same states, with the cycle once more, and from
-there on does what the run of count n did: the same checks with the same outcome. So when that holds for P neighbouring
-counts, all larger ones follow by induction, and smaller ones have been run one by one. Several parameters are treated
+For one parameter n: let every loop that it counts have shown, in the run of some n, the same relative state twice
+before its ending, P iterations apart, and let its count grow by a multiple of P from n to n + Q. The run of n + Q then
+goes through the same states, with some cycles more, and from there on does what the run of n did: the same checks with
+the same outcome, and it shows the same again. So where that holds for Q neighbouring values, all larger ones follow by
+induction, and smaller ones have been run one by one. Counts are linear in n but for ``//`` and ``%`` by constants, of
+which Q is a multiple; a count with ``min`` or ``max`` is not taken to go on as it began. Several parameters are treated
 as a grid, each axis by that argument. Regions can bound a count; then it is simply run up to there.
+
+A parameter that only counts the last loop needs few runs: a smaller value's run is the beginning of a larger one's.
 """
 
 from __future__ import annotations
@@ -13,15 +17,21 @@ from dataclasses import dataclass
 from itertools import product
 from math import lcm
 
-from dagsched.plan.expressions import Expr, evaluate, names_in, names_in_condition
+from dagsched.plan.expressions import Binary, Call, Expr, evaluate, names_in, names_in_condition
 from dagsched.plan.model import Plan
-from dagsched.proof.instances import PlannedSegment, find_box, largest_in_condition
+from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_in_condition
 from dagsched.proof.rhythm import NEVER
 from dagsched.proof.run import Outcome, Run, Subject
 from dagsched.schedule.model import EventStep, LoopStep, OpStep
 
 MOST_VALUES = 100
-"""Values of one parameter that are run at the most."""
+"""Values of one parameter that are run at the most, each by itself."""
+
+ONE_BY_ONE = 32
+"""Values of a parameter that are run where no pattern is found: what is proved then ends there."""
+
+MOST_ALONE = 2_000
+"""The largest value where a few runs tell of all smaller ones."""
 
 PROBED = 5_000
 """Iterations that a probe goes through at the most before it gives up on a loop's coming back."""
@@ -32,22 +42,25 @@ MOST_WORK = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was run: a text for people, and per parameter (values run, period; period 0: bounded or not repeated)."""
+    """What was run: a text for people, and per parameter (largest value, Q; 0: bounded by regions, or not repeated).
+
+    ``complete``: no count that can occur is left unproved.
+    """
 
     text: str
     params: dict[str, tuple[int, int]]
-    bounded: bool = False
+    complete: bool = True
 
 
 def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
-    """Run as many counts as it takes; stops early where a problem shows."""
+    """Run as many counts as it takes."""
     names = sorted({name for segment in subject.segments for name in names_in(segment.count)})
     fixed = {name: value or 0 for name, value in subject.plan.params.items() if name not in names}
     if not names:
         Run(subject, fixed, outcome).go()
         return Coverage("the counts that the plan states", {})
     axes = {name: _measure(subject, name, names, fixed) for name in names}
-    values = [_values(subject, name, axes[name], alone=len(names) == 1) for name in names]
+    values = [_values(subject, name, axes[name], names) for name in names]
     work = 0
     complete = True
     per_iteration = max([1, *(len(segment.ops) for segment in subject.segments)])
@@ -62,16 +75,18 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
         run = Run(subject, params, outcome)
         run.go()
         for name in names:
-            if params[name] > axes[name].most - axes[name].period and not _has_repeated(run, subject, name):
+            if params[name] > axes[name].most - axes[name].period and not _goes_on(
+                run, subject, name, axes[name].period
+            ):
                 axes[name] = Axis(axes[name].most, 0, axes[name].bounded)
     ran = {name: (axes[name].most, axes[name].period) for name in names}
-    bounded = not complete or any(not axis.period and not axis.bounded for axis in axes.values())
-    return Coverage(_describe(names, axes, complete), ran, bounded)
+    whole = complete and all(axis.period or axis.bounded for axis in axes.values())
+    return Coverage(_describe(names, axes, complete), ran, whole)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One parameter: the largest value to run, the period shown (0: none), whether regions bound it there."""
+    """One parameter: the largest value to run, Q (0: none was found), whether regions bound it there."""
 
     most: int
     period: int
@@ -79,32 +94,66 @@ class Axis:
 
 
 def _measure(subject: Subject, name: str, names: list[str], fixed: dict[str, int]) -> Axis:
-    """Probe when the loops of a parameter repeat: that many iterations, their ending, and a period of counts more."""
+    """Probe when the loops of a parameter repeat: that many iterations, their ending, and Q values more."""
     loops = [n for n, segment in enumerate(subject.segments) if name in names_in(segment.count)]
-    period = 1
-    for n in loops:
-        period = lcm(period, subject.rhythms[n].stride)
     allowed = _largest_allowed(subject, {**fixed, **dict.fromkeys(names, 0)}, name)
-    probe = {**fixed, **dict.fromkeys(names, min(PROBED, allowed)), name: min(PROBED, allowed)}
+    cap = MOST_ALONE if _is_last_alone(subject, name, names) else MOST_VALUES
+    one_by_one = Axis(allowed, 0, True) if allowed <= MOST_VALUES else Axis(ONE_BY_ONE, 0, False)
+    if any(subject.rhythms[n].settled >= NEVER or _clamps(subject.segments[n].count) for n in loops):
+        return one_by_one
+    probe = {**fixed, **dict.fromkeys(names, min(PROBED, allowed))}
     probe = probe if _is_allowed(subject, probe) else {**fixed, **dict.fromkeys(names, 0), name: min(PROBED, allowed)}
-    if any(subject.rhythms[n].settled >= NEVER for n in loops):
-        return Axis(min(allowed, MOST_VALUES), 0, allowed <= MOST_VALUES)
     run = Run(subject, probe, Outcome(), probe=True)
     run.go()
-    if any(n not in run.repeated for n in loops) or period > MOST_VALUES:
-        return Axis(min(allowed, MOST_VALUES), 0, allowed <= MOST_VALUES)
+    if any(n not in run.repeated for n in loops):
+        return one_by_one
+    period = _guard_period(subject, name)
+    for n in loops:
+        period = lcm(period, run.repeated[n][1] * divisors(subject.segments[n].count))
     value = 1 + _largest_outside(subject, name)
     for n in loops:
-        enough = run.repeated[n] + subject.rhythms[n].ending + subject.rhythms[n].stride
-        while value < MOST_VALUES and evaluate(subject.segments[n].count, {**probe, name: value}) < enough:
+        enough = run.repeated[n][0] + subject.rhythms[n].ending + subject.rhythms[n].stride
+        while value < cap and evaluate(subject.segments[n].count, {**probe, name: value}) < enough:
             value += 1
     most = value + (period - 1 if len(names) == 1 else 3 * period)  # other loops can delay the pattern
-    return Axis(min(most, allowed), period, allowed <= most)
+    if allowed <= min(most, cap):
+        return Axis(allowed, 0, True)
+    return Axis(most, period, False) if most <= cap else one_by_one
 
 
-def _has_repeated(run: Run, subject: Subject, name: str) -> bool:
-    """Whether every loop that a parameter counts has come back to a state in a run."""
-    return all(n in run.repeated for n, segment in enumerate(subject.segments) if name in names_in(segment.count))
+def _goes_on(run: Run, subject: Subject, name: str, period: int) -> bool:
+    """Whether every loop that a parameter counts has come back to a state, and grows by whole cycles with it."""
+    later = {**run.params, name: run.params[name] + period}
+    for n, segment in enumerate(subject.segments):
+        if name in names_in(segment.count):
+            more = evaluate(segment.count, later) - evaluate(segment.count, run.params)
+            if n not in run.repeated or more < 0 or more % run.repeated[n][1]:
+                return False
+    return True
+
+
+def _clamps(expr: Expr) -> bool:
+    """Whether a count has ``min`` or ``max`` in it."""
+    if isinstance(expr, Binary):
+        return _clamps(expr.left) or _clamps(expr.right)
+    return isinstance(expr, Call)
+
+
+def _guard_period(subject: Subject, name: str) -> int:
+    """After how many values what looks at a parameter repeats: guards and indices, by divisors and rings."""
+    period = 1
+    for step in subject.schedule.walk():
+        for comparison in step.when if name in names_in_condition(step.when) else ():
+            period = lcm(period, divisors(comparison.left), divisors(comparison.right))
+        if isinstance(step, EventStep) and step.event.index is not None and name in names_in(step.event.index):
+            event = subject.schedule.events.get(step.event.name)
+            period = lcm(period, ((event.ring if event else None) or 1) * divisors(step.event.index))
+        if isinstance(step, OpStep):
+            for access in step.accesses:
+                if access.version is not None and name in names_in(access.version):
+                    storage = subject.schedule.buffers.get(access.buffer)
+                    period = lcm(period, (storage.ring if storage else 1) * divisors(access.version))
+    return period
 
 
 def _largest_allowed(subject: Subject, params: dict[str, int], name: str) -> int:
@@ -119,13 +168,24 @@ def _largest_allowed(subject: Subject, params: dict[str, int], name: str) -> int
     return low
 
 
-def _values(subject: Subject, name: str, axis: Axis, *, alone: bool) -> list[int]:
-    """The values of one parameter to run: all up to the largest, save where runs of smaller counts only begin alike."""
+def _values(subject: Subject, name: str, axis: Axis, names: list[str]) -> list[int]:
+    """The values of one parameter to run: all up to the largest, save where runs of smaller counts only begin alike.
+
+    What an output holds in the end depends on where the newest version lies, so a period of ends is looked at then.
+    """
+    if not _is_last_alone(subject, name, names):
+        return list(range(axis.most + 1))
+    rings = subject.schedule.buffers
+    ends = any(b.output and rings[b.name].ring > 1 for b in subject.plan.buffers.values() if b.name in rings)
+    first = axis.most + 1 - (axis.period or axis.most) if ends else axis.most
+    return sorted({0, 1, axis.most - 1, *range(first, axis.most + 1)} - {-1})
+
+
+def _is_last_alone(subject: Subject, name: str, names: list[str]) -> bool:
+    """Whether a parameter counts the last loop, and nothing else looks at any."""
     last = len(subject.segments) - 1
-    only_last = [n for n, segment in enumerate(subject.segments) if name in names_in(segment.count)] == [last]
-    if alone and only_last and not _is_named_elsewhere(subject, name):
-        return sorted({0, 1, axis.most - 1, axis.most} - {-1})
-    return list(range(axis.most + 1))
+    counted = [n for n, segment in enumerate(subject.segments) if name in names_in(segment.count)]
+    return len(names) == 1 and counted == [last] and not _is_named_elsewhere(subject, name)
 
 
 def _is_named_elsewhere(subject: Subject, name: str) -> bool:

@@ -21,14 +21,14 @@ class Proof:
     ``problems`` is empty exactly where the schedule is right. ``counts`` says for which loop counts that holds
     (``every count from 0 up``, or the constants), ``hazards`` how many hazards were checked, and ``document`` is
     the witness as plain data (``proof.json``), to be re-checked by ``dagsched.proof.recheck``.
-    ``bounded``: larger counts than those gone through are possible, and were not proved.
+    ``complete``: no count that can occur is left unproved.
     """
 
     problems: tuple[Problem, ...]
     counts: str
     hazards: int
     document: dict[str, Any]
-    bounded: bool = False
+    complete: bool = True
 
     @property
     def holds(self) -> bool:

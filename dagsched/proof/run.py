@@ -80,7 +80,7 @@ class Run:
         self.recorded: set[tuple[str, int, int]] = set()
         self.segment = 0
         self.issued: dict[str, tuple[Instance, OpStep, dict[str, int]]] = {}
-        self.repeated: dict[int, int] = {}
+        self.repeated: dict[int, tuple[int, int]] = {}
 
     def go(self) -> None:
         """Issue everything, then look at how it ends."""
@@ -116,10 +116,10 @@ class Run:
             if rhythm.may_repeat(iteration, count):
                 state = relative_state(self, self.segment, iteration)
                 if state in seen:
-                    self.repeated.setdefault(self.segment, iteration)
+                    period = iteration - seen[state]
+                    self.repeated.setdefault(self.segment, (iteration, period))
                     if self.probe:
                         break
-                    period = iteration - seen[state]
                     skip = (count - rhythm.ending - iteration) // period - 1
                     if rhythm.constant and skip > 0:
                         self._skip(skip * period)

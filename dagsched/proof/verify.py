@@ -40,7 +40,7 @@ def verify_schedule(plan: Plan, schedule: Schedule, limits: Limits | None = None
     problems = [Problem(code, text) for (code, _), text in sorted(outcome.problems.items())]
     problems += [Problem("V110", describe_race(subject, found)) for found in races]
     document = write_witness(subject, outcome, coverage) if not problems else {}
-    return Proof(tuple(problems), coverage.text, len(outcome.hazards), document, coverage.bounded)
+    return Proof(tuple(problems), coverage.text, len(outcome.hazards), document, coverage.complete)
 
 
 def make_subject(plan: Plan, schedule: Schedule) -> Subject:
@@ -67,6 +67,7 @@ def _check_form(schedule: Schedule, outcome: Outcome) -> None:
     """Only what a compiled schedule is made of: the argument against deadlock rests on it."""
     if schedule.event_model != "latch" or schedule.default_stream != "none":
         outcome.complain("V100", "model", "a compiled schedule uses latch events and no legacy default stream")
+    placed: set[str] = set()
     for step in schedule.walk():
         if isinstance(step, EventStep):
             if step.stream is None or step.action == "reset" or step.stream.index is not None:
@@ -74,6 +75,9 @@ def _check_form(schedule: Schedule, outcome: Outcome) -> None:
         elif isinstance(step, OpStep):
             if step.stream.index is not None:
                 outcome.complain("V100", "stream", "a compiled schedule has no indexed streams")
+            if step.op in placed:  # that an op keeps its stream is what lets its newest instance stand for older ones
+                outcome.complain("V102", step.op, f"`{step.op}` stands in the schedule twice")
+            placed.add(step.op)
         elif isinstance(step, LoopStep):
             if any(isinstance(inner, LoopStep) for inner in step.steps):
                 outcome.complain("V100", "loop", "a compiled schedule has no loops inside loops")

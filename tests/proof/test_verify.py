@@ -14,6 +14,7 @@ from dagsched.cost.model import Limits
 from dagsched.diagnostics import Source
 from dagsched.plan.model import Loop, Plan, Ring
 from dagsched.plan.reader import read_plan
+from dagsched.plan.resolve import name_versions
 from dagsched.proof.model import Proof
 from dagsched.proof.recheck import recheck_proof
 from dagsched.proof.verify import verify_schedule
@@ -48,6 +49,11 @@ ops:
 
 MEANING = {"V103", "V108"}
 """Faults of a random plan itself: its reads and regions were never checked."""
+
+
+def resolved(plan: Plan) -> Plan:
+    """A plan with fixed rings, its versions named (what its reads find there is left aside)."""
+    return name_versions(plan)
 
 
 def codes(proof: Proof) -> set[str]:
@@ -179,3 +185,71 @@ def test_documents_of_random_plans_hold(data: st.DataObject) -> None:
     proof = verify_schedule(plan, schedule)
     assume(proof.holds)
     assert recheck_proof(proof.document, plan, schedule) == []
+
+
+LONG_AFTER = """
+dagsched: 1
+name: t
+params: {n: null}
+buffers: {x: {place: device, size: 8, output: true}, y: {place: device, size: 8, output: true}}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: a, compute: f, writes: [x], stream: s}
+      - {name: b, compute: f, writes: [y], stream: t, after: [a@i-70]}
+"""
+
+
+def test_an_order_may_reach_back_seventy_iterations() -> None:
+    compiled = compile_plan(read_plan(Source("t.yaml", LONG_AFTER)))
+    (wait,) = waits_of(compiled.schedule)
+    assert compiled.proof.counts == "every count `n` from 0 up"
+    assert "V110" in codes(verify_schedule(compiled.plan, without(compiled.schedule, wait)))
+
+
+TWO_LOOPS = """
+dagsched: 1
+name: t
+params: {n: null}
+buffers: {x: {place: device, size: 8, ring: 3, input: true}, y: {place: device, size: 8, output: true}}
+ops:
+  - {name: z, fill: {to: y}}
+  - loop: i
+    count: FIRST
+    ops:
+      - {name: a, compute: f, writes: [x], stream: s}
+  - loop: i
+    count: SECOND
+    ops:
+      - {name: b, compute: f, reads: [x@0], accumulates: [y], stream: t}
+"""
+
+
+@pytest.mark.parametrize("first", ["n", "2*n", "n//2", "n+1"])
+def test_counts_of_every_shape_are_proved_for_all_values(first: str) -> None:
+    plan = read_plan(Source("t.yaml", TWO_LOOPS.replace("FIRST", first).replace("SECOND", "n")))
+    streams = {"z": "t", "a": "s", "b": "t"}
+    schedule = build_schedule(resolved(plan), streams)
+    assert codes(verify_schedule(plan, schedule)) == set()
+    waits = waits_of(schedule)
+    assert waits
+    for wait in waits:
+        spoiled = without(schedule, wait)
+        assert any(unordered(resolved(plan), spoiled, {"n": n}) for n in range(12))
+        assert "V110" in codes(verify_schedule(plan, spoiled))
+
+
+def test_a_clamped_count_is_not_taken_to_go_on() -> None:
+    plan = read_plan(Source("t.yaml", TWO_LOOPS.replace("FIRST", "min(n, 5)").replace("SECOND", "3")))
+    proof = verify_schedule(plan, build_schedule(resolved(plan), {"z": "t", "a": "s", "b": "t"}))
+    assert codes(proof) == set()
+    assert not proof.complete
+    assert proof.counts == "every count `n` from 0 to 32"
+
+
+def test_an_op_stands_once(detector: tuple[Plan, object]) -> None:
+    plan, compiled = detector
+    schedule = compiled.schedule  # type: ignore[attr-defined]
+    first = schedule.steps[0]
+    assert "V102" in codes(verify_schedule(plan, replace(schedule, steps=(first, *schedule.steps))))
