@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
 from dagsched.plan.meaning import Fault, Touch, find_fault, touches_of, uses_versions
-from dagsched.plan.model import Buffer, Plan, Ring
+from dagsched.plan.model import Buffer, Loop, Plan, Ring
 from dagsched.plan.samples import choose_samples, find_limits
 from dagsched.plan.segments import Segment
 
@@ -69,10 +69,11 @@ def choose_depth(
 
 def describe_fault(plan: Plan, buffer: Buffer, fault: Fault, depth: int) -> Diagnostic:
     """What is wrong, in words."""
+    loop = _loop_around(plan, fault)
     version = f"`{buffer.name}@{fault.version}`"
     shown = version if fault.access.version is not None or (buffer.ring.depth or 1) > 1 else f"`{buffer.name}`"
-    counts = ", ".join(f"`{name}` = {value}" for name, value in fault.params if _matters(plan, name))
-    notes = [f"in iteration {fault.iteration}" + (f", with {counts}" if counts else "")] if _looped(plan, fault) else []
+    counts = ", ".join(f"`{name}` = {value}" for name, value in fault.params)
+    notes = [f"in iteration {fault.iteration}" + (f", with {counts}" if counts else "")] if loop else []
     if counts and not notes:
         notes = [f"with {counts}"]
     labels = _writers(plan, buffer)
@@ -114,12 +115,10 @@ def describe_fault(plan: Plan, buffer: Buffer, fault: Fault, depth: int) -> Diag
     )
 
 
-def _matters(plan: Plan, name: str) -> bool:
-    return name in plan.params
-
-
-def _looped(plan: Plan, fault: Fault) -> bool:
-    return all(fault.op.name != item.name for item in plan.items if hasattr(item, "name"))
+def _loop_around(plan: Plan, fault: Fault) -> Loop | None:
+    """The loop that the faulty op is in (inner ones are unrolled by now)."""
+    loops = [item for item in plan.items if isinstance(item, Loop)]
+    return next((loop for loop in loops if any(op is fault.op for op in loop.body)), None)
 
 
 def _writers(plan: Plan, buffer: Buffer) -> tuple[Label, ...]:
@@ -137,6 +136,10 @@ def _how_to_write(plan: Plan, buffer: Buffer, fault: Fault) -> str:
     written = {access.buffer for op in plan.ops() for access in op.accesses if access.mode.writes}
     if fault.access.version is not None:
         return f"write `{buffer.name}@{fault.version}` before, or mark `{buffer.name}` with `input: true`"
+    loop = _loop_around(plan, fault)
+    if loop and buffer.name in written and (buffer.ring.depth or 1) > 1:
+        meant = f"`{buffer.name}` means `{buffer.name}@{loop.index}` here"
+        return f"{meant}: write that version in this loop, or name the one that is to be read"
     if buffer.name in written and any(value == 0 for _, value in fault.params):
         return f"write `{buffer.name}` before the loop as well, or mark it with `input: true`"
     guess = closest(buffer.name, written - {buffer.name})

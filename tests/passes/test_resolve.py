@@ -182,3 +182,18 @@ def test_inner_loops_become_their_ops() -> None:
 def test_a_buffer_that_nobody_reads_is_warned_of() -> None:
     plan = resolve_plan(plan_of(X, "- {name: w, compute: f, writes: [x]}"))
     assert [(warning.code, warning.severity) for warning in find_warnings(plan)] == [("P230", "warning")]
+
+
+def test_a_bare_name_in_a_second_loop_is_explained() -> None:
+    """``x`` in the second loop means ``x@i``, which the first one may have written too few times."""
+    ops = (
+        "- {name: p, fill: {to: x}}\n" + LOOP + "  - {name: w, compute: f, writes: [x]}\n"
+        "- loop: j\n  count: 3\n  ops:\n  - {name: r, compute: f, reads: [x]}"
+    )
+    with pytest.raises(PlanError) as caught:
+        resolve_plan(plan_of(X.replace("auto", "2"), ops))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "P210"
+    assert diagnostic.help == (
+        "`x` means `x@j` here: write that version in this loop, or name the one that is to be read"
+    )
