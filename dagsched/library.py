@@ -136,6 +136,8 @@ def compile(
     """
     if isinstance(plan, (str, os.PathLike)):
         plan = load(plan)
+    if not isinstance(plan, (Plan, model.Plan)):
+        raise TypeError(f"compile takes a plan or the path of a plan file, not {type(plan).__name__}")
     frozen = plan if isinstance(plan, model.Plan) else plan.model
     spec = dict(device) if isinstance(device, Mapping) else device
     return Schedule(compile_plan(frozen, device=None if spec is None else load_device(spec)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 from dagsched.cli.arguments import Parser
@@ -68,5 +69,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError([Diagnostic("U010", f"`{path}` cannot be written: {reason}")]) from None
     console.write(f"{escape(str(path))}\n")
-    console.say(f"wrote {escape(str(path))}; next: dagsched compile {escape(str(path))}")
+    console.say(f"wrote {escape(str(path))}; next: dagsched compile {escape(shlex.quote(str(path)))}")
     return 0

@@ -60,9 +60,9 @@ def _bounds_fault(part: Slice, extent: int) -> tuple[str, str] | None:
     if lo is not None and lo < 0:
         return "P130", f"starts at {lo}, before its buffer"
     if hi is not None and hi > extent:
-        return "P130", f"ends at {hi}, behind its buffer"
+        return "P130", f"ends at {hi}, beyond its buffer, which ends at {extent}"
     if lo is not None and lo >= extent:
-        return "P130", f"starts at {lo}, behind its buffer"
+        return "P130", f"starts at {lo}, beyond its buffer, which ends at {extent}"
     if lo is not None and hi is not None and lo >= hi:
         return "P132", f"from {lo} to {hi} is empty"
     length = _length(part, extent)

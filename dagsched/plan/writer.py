@@ -208,4 +208,7 @@ def _float_text(value: float) -> str:
         return ".nan"
     if math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
-    return repr(value)
+    digits, exponent, power = repr(value).partition("e")
+    if exponent and "." not in digits:
+        digits += ".0"  # YAML 1.1 takes `1e-06` for a string
+    return digits + exponent + power

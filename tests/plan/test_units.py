@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dagsched.plan.units import UnitError, parse_size, parse_time, size_text, time_text
+from dagsched.plan.writer import scalar_text
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,9 @@ def test_printed_times_read_back(seconds: float) -> None:
     text = time_text(seconds)
     if len(text) <= 100:  # smaller than any clock
         assert parse_time(text) == seconds
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_written_floats_read_back_in_every_yaml(value: float) -> None:
+    """YAML 1.1 wants a dot in a number with an exponent: PyYAML's own loader is such a reader."""
+    assert yaml.safe_load(scalar_text(value)) == value
