@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dagsched.cost.depths import RingChoice
 from dagsched.cost.model import Device
 from dagsched.diagnostics import Diagnostic
 from dagsched.hazards.model import Hazards
@@ -18,7 +19,8 @@ class Compiled:
 
     ``plan`` is as written, ``resolved`` has rings, versions and flat loops; ``streams`` maps each op's name to its
     stream; ``warnings`` are what the user should look at. Counts: ``waits_found`` cross-stream hazards before
-    elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles.
+    elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles. ``rings`` says how the depths of
+    rings were chosen, where there was a choice.
     """
 
     plan: Plan
@@ -32,4 +34,5 @@ class Compiled:
     waits_found: int
     waits_kept: int
     handles: int
+    rings: RingChoice | None = None
     warnings: tuple[Diagnostic, ...] = ()

@@ -5,46 +5,57 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dagsched.compiled import Compiled
 from dagsched.cost.devices import load_device
+from dagsched.cost.durations import op_costs
+from dagsched.cost.loop_graph import ring_edges
 from dagsched.cost.model import Device
-from dagsched.cost.predict import predict_schedule
+from dagsched.cost.predict import Measured, measure_schedule, predict_schedule
 from dagsched.diagnostics import Diagnostic, LimitError, ProofError
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
 from dagsched.plan.model import Plan
-from dagsched.plan.resolve import find_warnings, resolve_plan
+from dagsched.plan.resolve import find_warnings, order_plan, resolve_rings
 from dagsched.plan.writer import plan_digest
 from dagsched.proof.model import Proof
 from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.assemble import assemble_schedule
-from dagsched.schedule.events import allocate_events
+from dagsched.schedule.depths import choose_ring_depths, with_depths
+from dagsched.schedule.events import Recording, allocate_events
+from dagsched.schedule.model import Schedule
 from dagsched.schedule.rules import fold_waits
-from dagsched.schedule.streams import assign_streams, stream_names
+from dagsched.schedule.streams import Assignment, assign_streams, stream_names
 from dagsched.schedule.waits import find_needs
 
 
-def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
+def compile_plan(plan: Plan, *, device: Device | None = None, ring_table: bool = False) -> Compiled:
     """Compile a plan as written.
 
-    ``device`` overrides the one that the plan names, whose relative path starts at the plan's file.
+    ``device`` overrides the one that the plan names, whose relative path starts at the plan's file. ``ring_table``
+    asks for all worthwhile depths of the rings in ``Compiled.rings``, not only for those that are chosen.
 
     Raises :class:`PlanError` with all that is wrong with the plan, :class:`LimitError` where the device cannot hold
     the schedule, and :class:`ProofError` where dagsched has made a wrong one.
     """
     device = device or load_device(plan.device, source=plan.source)
-    resolved = resolve_plan(plan)
-    hazards = find_hazards(resolved)
+    ordered, faults = order_plan(plan)
+    resolved = resolve_rings(ordered, faults)
     sweep = Sweep(resolved)
-    assignment = assign_streams(sweep, hazards, device)
-    stream_of = list(assignment.stream_of)
-    needs = find_needs(sweep, stream_of)
-    rules = fold_waits(sweep, needs, stream_of)
-    recordings = allocate_events(sweep, rules)
-    schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
-    schedule = replace(schedule, predicted=predict_schedule(schedule, resolved, device, hazards))
+    assignment = assign_streams(sweep, find_hazards(resolved), device)
+
+    def measure(depths: dict[str, int]) -> Measured:
+        parts = _build(plan, with_depths(ordered, resolved, depths), assignment)
+        return measure_schedule(parts.schedule, op_costs(resolved, device), device)
+
+    edges = ring_edges(ordered)
+    rings = choose_ring_depths(edges, resolved, assignment, device, measure, table=ring_table)
+    resolved = with_depths(ordered, resolved, rings.chosen.depths if rings else {})
+    hazards = find_hazards(resolved)
+    built = _build(plan, resolved, assignment)
+    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges)
+    schedule, recordings = replace(built.schedule, predicted=predicted), built.recordings
     handles = sum({recording.event: recording.ring for recording in recordings}.values())
     _require_limits(plan, device, len(schedule.streams), handles)
     proof = verify_schedule(plan, schedule, device.limits)
@@ -59,11 +70,33 @@ def compile_plan(plan: Plan, *, device: Device | None = None) -> Compiled:
         schedule=schedule,
         proof=proof,
         policy=assignment.policy,
-        waits_found=needs.found,
-        waits_kept=len(rules),
+        waits_found=built.found,
+        waits_kept=built.kept,
         handles=handles,
+        rings=rings,
         warnings=(*find_warnings(resolved), *_warn_of_bounds(plan, proof)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A schedule with what led to it; ``found`` and ``kept`` count waits."""
+
+    schedule: Schedule
+    recordings: list[Recording]
+    found: int
+    kept: int
+
+
+def _build(plan: Plan, resolved: Plan, assignment: Assignment) -> _Built:
+    """Waits, events and steps for a resolved plan on given streams."""
+    sweep = Sweep(resolved)
+    stream_of = list(assignment.stream_of)
+    needs = find_needs(sweep, stream_of)
+    rules = fold_waits(sweep, needs, stream_of)
+    recordings = allocate_events(sweep, rules)
+    schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
+    return _Built(schedule, recordings, needs.found, len(rules))
 
 
 def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:

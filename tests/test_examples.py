@@ -50,7 +50,7 @@ def test_there_are_examples() -> None:
     assert {path.stem for path in PLANS} == {
         "add_one", "batches", "chunks", "detector", "dynamic_shape", "heads", "video",
     }  # fmt: skip
-    assert [path.name for path in SCHEDULES] == ["batches.schedule.yaml"]
+    assert [path.name for path in SCHEDULES] == ["batches.schedule.yaml", "detector.schedule.yaml"]
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
@@ -105,9 +105,7 @@ def test_detector_puts_each_engine_on_its_own_stream() -> None:
     assert streams["resize"] == streams["infer"]
     assert len({streams[op] for op in ("decode", "upload", "infer", "download", "draw")}) == 5
     rings = {name: buffer.ring.depth for name, buffer in schedule.compiled.resolved.buffers.items()}
-    assert rings == {
-        "frame": 2, "image": 2, "tensor": 2, "boxes": 2, "result": 2, "weights": 1, "weights_file": 1,
-    }  # fmt: skip
+    assert set(rings.values()) == {1}  # the AI Cores alone are busy; tests/cost/test_depths.py searches all depths
 
 
 def test_heads_are_independent() -> None:

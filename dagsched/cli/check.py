@@ -6,14 +6,16 @@ A plan is compiled in memory and its schedule proved; a schedule is checked as i
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
-from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_text
+from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_plan_file, read_text
 from dagsched.cli.report import print_diagnostics, print_json
-from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, UsageError
+from dagsched.cost.model import Device
+from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, ScheduleError, UsageError
+from dagsched.plan.model import Plan
 from dagsched.schedule.model import Schedule
 from dagsched.view.terminal import escape
 
@@ -33,6 +35,10 @@ class Answer:
 def add_arguments(parser: Parser) -> None:
     """Operands and options of the command."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="a plan or a schedule, or - for stdin")
+    parser.add_argument(
+        "--costs", metavar="PLAN",
+        help="also predict how long schedules take, with the device and the times that a plan gives for their ops",
+    )  # fmt: skip
     parser.add_format()
 
 
@@ -40,11 +46,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Check each file; the exit status is that of the worst."""
     if args.files.count("-") > 1:
         raise UsageError([Diagnostic("U002", "only one of the files can be stdin")])
+    costs = None if args.costs is None else _read_costs(args.costs, console)
     worst = 0
     found: list[Diagnostic] = []
     for number, name in enumerate(args.files, 1):
         console.progress(f"checking {number} of {len(args.files)}: {name}")
-        answer = _check(name, console)
+        answer = _check(name, console, costs)
         console.progress("")
         worst = max(worst, answer.status)
         found += answer.diagnostics
@@ -63,14 +70,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return worst
 
 
-def _check(name: str, console: Console) -> Answer:
+def _read_costs(name: str, console: Console) -> tuple[Plan, Device]:
+    """A plan, resolved, and the device that it is for."""
+    from dagsched.cost.devices import load_device
+    from dagsched.plan.resolve import resolve_plan
+
+    plan = read_plan_file(name, console).plan
+    return resolve_plan(plan), load_device(plan.device, source=plan.source)
+
+
+def _check(name: str, console: Console, costs: tuple[Plan, Device] | None) -> Answer:
     shown = STDIN if name == "-" else name
     try:
         source = read_text(name, console)
         read = read_either(source)
         if isinstance(read, ReadPlan):
             return _check_plan(shown, read)
-        return _check_schedule(shown, read)
+        return _check_schedule(shown, read, costs)
     except ProofError:
         raise
     except DagschedError as error:
@@ -88,7 +104,7 @@ def _check_plan(name: str, read: ReadPlan) -> Answer:
     return Answer(0, warnings, _with_diagnostics(data, warnings), line)
 
 
-def _check_schedule(name: str, schedule: Schedule) -> Answer:
+def _check_schedule(name: str, schedule: Schedule, costs: tuple[Plan, Device] | None) -> Answer:
     from dagsched.proof.check import check_schedule
 
     verdict = check_schedule(schedule)
@@ -102,9 +118,33 @@ def _check_schedule(name: str, schedule: Schedule) -> Answer:
         f"checked for {verdict.counts_text}",
     ]
     data = verdict.as_data(name)
-    if verdict.findings:
+    line = f": {', '.join(parts)}"
+    unsaid: tuple[Diagnostic, ...] = ()
+    if costs is not None and verdict.verdict == "ok":
+        predicted, unsaid = _predict(schedule, *costs)
+        diagnostics = (*diagnostics, *unsaid)
+        data = {**data, **({"predicted": predicted} if predicted else {})}
+        line += _predicted_lines(predicted)
+    if verdict.findings or unsaid:
         data = _with_diagnostics(data, diagnostics)
-    return Answer(0 if verdict.verdict == "ok" else 1, diagnostics, data, f": {', '.join(parts)}")
+    return Answer(0 if verdict.verdict == "ok" else 1, diagnostics, data, line)
+
+
+def _predict(schedule: Schedule, plan: Plan, device: Device) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
+    """What a schedule takes; what cannot be simulated is a warning, since the schedule may be right all the same."""
+    from dagsched.cost.predict import predict_by_hand
+
+    try:
+        return predict_by_hand(schedule, plan, device), ()
+    except ScheduleError as error:
+        return {}, tuple(replace(found, severity="warning") for found in error.diagnostics)
+
+
+def _predicted_lines(predicted: dict[str, Any]) -> str:
+    from dagsched.view.summary import predicted_lines
+
+    lines = predicted_lines(predicted)
+    return "\n  predicted  " + f"\n{' ' * 13}".join(lines) if lines else ""
 
 
 def _invalid(name: str, error: DagschedError) -> Answer:

@@ -21,6 +21,10 @@ def add_arguments(parser: Parser) -> None:
         "--target", action="append", metavar="NAME",
         help="what to emit besides the schedule; may be given several times (default acl-cpp)",
     )  # fmt: skip
+    parser.add_argument(
+        "--explain-rings", action="store_true",
+        help="also print how the depths of rings trade memory for speed",
+    )  # fmt: skip
     parser.add_format()
 
 
@@ -32,7 +36,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.library import schedule_files
     from dagsched.output import write_files
 
-    compiled, warnings = compile_read(read_plan_file(args.plan, console))
+    compiled, warnings = compile_read(read_plan_file(args.plan, console), ring_table=args.explain_rings)
     compiled = replace(compiled, warnings=warnings)
     files = schedule_files(compiled, args.target or DEFAULT_TARGETS)
     directory = Path(args.output) if args.output else Path("build") / file_stem(compiled.plan.name)
@@ -40,7 +44,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.format == "json":
         from dagsched.view.summary import summary_data
 
-        print_json(console, {**summary_data(compiled), "files": [str(path) for path in paths]})
+        data = {**summary_data(compiled), "files": [str(path) for path in paths]}
+        if args.explain_rings:
+            from dagsched.view.rings import ring_table_data
+
+            data["ring_table"] = ring_table_data(compiled)
+        print_json(console, data)
     elif args.format == "text":
         from dagsched.view.summary import summary_text
         from dagsched.view.terminal import escape, wrap_names
@@ -49,6 +58,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.write(summary_text(compiled, paint=console.paint, width=console.width))
         names = wrap_names([escape(path.name) for path in paths], console.width, 15)
         console.write(f"  written    {escape(str(directory))}/\n               {names}\n")
+        if args.explain_rings:
+            from dagsched.view.rings import ring_table_text
+
+            console.write(f"\n{ring_table_text(compiled, paint=console.paint, width=console.width)}")
     else:
         print_diagnostics(console, warnings, args.format)
     return 0

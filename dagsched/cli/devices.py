@@ -11,8 +11,8 @@ from dagsched.cli.console import Console
 from dagsched.cli.report import print_json
 from dagsched.cost.devices import device_names, load_device
 from dagsched.cost.model import Device, Engine
-from dagsched.view.summary import time_text
 from dagsched.view.terminal import escape, pad, width_of
+from dagsched.view.units import size_text, time_text
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,12 +39,15 @@ def _device_text(device: Device) -> str:
     limits = device.limits
     bounds = [("streams", limits.streams), ("events", limits.events), ("queue depth", limits.queue_depth)]
     calls = device.calls
+    sizes = [("host", device.memory.host), ("device", device.memory.device)]
+    memory = [f"{place} {size_text(size)}" for place, size in sizes if size is not None]
     lines = [
         f"{escape(device.name)}: {escape(device.description)}" if device.description else escape(device.name),
         "  engines",
         *(f"    {line}" for line in _aligned(_engine_row(engine) for engine in device.engines.values())),
         f"  calls     issue {time_text(calls.issue)}, record {time_text(calls.record)}, wait {time_text(calls.wait)}",
         f"  limits    {', '.join(f'{name} {most:,}' for name, most in bounds if most is not None) or 'none known'}",
+        *([f"  memory    {', '.join(memory)}"] if memory else []),
         *(f"  source    {escape(source)}" for source in device.sources),
     ]
     return "\n".join(lines) + "\n"

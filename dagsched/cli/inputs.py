@@ -73,11 +73,11 @@ def _is_schedule(node: Node) -> bool:
     return node.get("dagsched-schedule") is not None or (node.get("steps") is not None and node.get("ops") is None)
 
 
-def compile_read(read: ReadPlan) -> tuple[Compiled, tuple[Diagnostic, ...]]:
+def compile_read(read: ReadPlan, *, ring_table: bool = False) -> tuple[Compiled, tuple[Diagnostic, ...]]:
     """Compile a plan; with all warnings in the order of the file."""
     from dagsched.compiler import compile_plan
 
-    compiled = compile_plan(read.plan)
+    compiled = compile_plan(read.plan, ring_table=ring_table)
     warnings = dict.fromkeys((*read.warnings, *compiled.warnings))
     return compiled, tuple(sorted(warnings, key=lambda found: (found.where.line if found.where else 0, found.code)))
 

@@ -6,7 +6,7 @@ import argparse
 
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
-from dagsched.cli.inputs import read_plan_file
+from dagsched.cli.inputs import compile_read, read_plan_file
 from dagsched.cli.report import print_diagnostics
 
 
@@ -17,13 +17,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Find the hazards and print them."""
-    from dagsched.hazards.find import find_hazards
-    from dagsched.plan.resolve import resolve_plan
+    """Compile, and print the hazards."""
     from dagsched.view.matrix import matrix_csv, matrix_json, matrix_table
 
     read = read_plan_file(args.plan, console)
-    hazards = find_hazards(resolve_plan(read.plan))
+    hazards = compile_read(read)[0].hazards  # their distances depend on the depths that rings are given
     print_diagnostics(console, read.warnings, "text")
     if args.format == "json":
         console.write(matrix_json(hazards, read.plan.name))

@@ -21,13 +21,22 @@ Edge = tuple[int, int, int]
 """(before, after, distance): ``after@i`` starts no earlier than ``before@(i - distance)`` ends."""
 
 
+ISSUING = "the issuing thread is busy all the time"
+"""Why a loop of many small ops is slow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit in ticks, and what binds it: an engine by name, or the ops of a path or cycle in order."""
+    """A limit in ticks, and what binds it: an engine by name, the ops of a path or cycle in order, or else a reason.
+
+    ``cycle`` holds the cycle's edges where the limit is that of a loop, as numbers into that loop's ops.
+    """
 
     ticks: Fraction
     engine: str | None = None
     ops: tuple[str, ...] = ()
+    reason: str | None = None
+    cycle: tuple[Edge, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -37,8 +46,10 @@ class Bound:
     @property
     def binds(self) -> str:
         """What binds, for people."""
+        if self.reason is not None:
+            return self.reason
         if self.engine is not None:
-            return f"engine {self.engine} is busy all the time"
+            return f"{self.engine} is busy all the time"
         if not self.ops:
             return "nothing"
         ops = self.ops if len(self.ops) <= 8 else (*self.ops[:4], "...", *self.ops[-3:])
@@ -77,42 +88,56 @@ def find_busiest(instances: Sequence[Instance], lanes: Sequence[int], engines: S
     return max(bounds, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
 
 
-def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Sequence[Edge]) -> Bound:
+def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Sequence[Edge], issue: int = 0) -> Bound:
     """The least time an iteration, for a loop body of these ops with these dependencies (numbers into ``ops``).
 
-    An op has one stream for all iterations, so its instances run one after another: that is added here.
+    An op has one stream for all iterations, so its instances run one after another: that is added here. ``issue`` is
+    what one thread takes to issue an op, in ticks.
     """
+    own = [(number, number, 1) for number in range(len(ops))]
+    ratio, cycle = find_slowest_cycle([to_ticks(costs[op].seconds) for op in ops], [*edges, *own])
+    turning = Bound(ratio, ops=tuple(ops[before] for before, _, _ in cycle), cycle=tuple(cycle))
+    bounds = [find_busiest_engine(ops, costs), Bound(Fraction(issue * len(ops)), reason=ISSUING), turning]
+    return max(bounds, key=lambda bound: bound.ticks)
+
+
+def find_busiest_engine(ops: Sequence[str], costs: Mapping[str, OpCost]) -> Bound:
+    """The engine with the most work for each unit of its capacity, for each op once."""
     work: dict[str, Fraction] = {}
     for op in ops:
         cost = costs[op]
         load = Fraction(to_ticks(cost.seconds) * cost.share, engine_capacity(cost.engine))
         work[cost.engine.name] = work.get(cost.engine.name, Fraction(0)) + load
-    busiest = max(
-        (Bound(w, engine=name) for name, w in work.items()), key=lambda b: b.ticks, default=Bound(Fraction(0))
-    )
-    own = [(number, number, 1) for number in range(len(ops))]
-    ratio, cycle = find_cycle_ratio([to_ticks(costs[op].seconds) for op in ops], [*edges, *own])
-    return busiest if busiest.ticks >= ratio else Bound(ratio, ops=tuple(ops[number] for number in cycle))
+    bounds = [Bound(w, engine=name) for name, w in work.items()]
+    return max(bounds, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
 
 
 def find_cycle_ratio(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fraction, tuple[int, ...]]:
     """The maximum over all cycles of (sum of ``ticks``) / (sum of distances), and a cycle that has it.
 
     ``(0, ())`` where there is no cycle of positive duration. Raises ValueError for a cycle of distance 0, which no
-    order of execution satisfies. Newton's iteration: each round finds a cycle that beats the ratio so far.
+    order of execution satisfies.
     """
-    ordered = sorted(edges)
+    ratio, cycle = find_slowest_cycle(ticks, edges)
+    return ratio, tuple(before for before, _, _ in cycle)
+
+
+def find_slowest_cycle(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fraction, list[Edge]]:
+    """As :func:`find_cycle_ratio`, with the cycle's edges. Newton's iteration: each round finds one that is slower."""
     ratio = Fraction(0)
-    best: tuple[int, ...] = ()
-    while True:
-        cycle = _better_cycle(ticks, ordered, ratio)
-        if cycle is None:
-            return ratio, best
+    slowest: list[Edge] = []
+    while (cycle := find_slow_cycle(ticks, edges, ratio)) is not None:
         distance = sum(d for _, _, d in cycle)
         if distance <= 0:
             raise ValueError("a cycle of dependencies within one iteration")
         ratio = Fraction(sum(ticks[before] for before, _, _ in cycle), distance)
-        best = tuple(before for before, _, _ in cycle)
+        slowest = cycle
+    return ratio, slowest
+
+
+def find_slow_cycle(ticks: Sequence[int], edges: Sequence[Edge], ratio: Fraction) -> list[Edge] | None:
+    """A cycle whose duration exceeds ``ratio`` times its distance, or None; the same for equal sets of edges."""
+    return _better_cycle(ticks, sorted(set(edges)), ratio)
 
 
 def _better_cycle(ticks: Sequence[int], edges: Sequence[Edge], ratio: Fraction) -> list[Edge] | None:

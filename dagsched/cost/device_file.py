@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from dagsched.cost.quantities import parse_bandwidth
 from dagsched.file_models import FileModel, Given, absent, complaint
 from dagsched.plan.access import AccessError, check_name
-from dagsched.plan.units import UnitError, parse_time
+from dagsched.plan.units import UnitError, parse_size, parse_time
 
 _NUMBER = r"^\s*[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*"
 
@@ -24,10 +24,10 @@ def _need_text(value: Any) -> Any:
     return value
 
 
-def _readable(parse: Callable[[str], float]) -> Callable[[str], str]:
+def _readable(parse: Callable[[Any], float]) -> Callable[[Any], Any]:
     """A validator that keeps the text and refuses what ``parse`` refuses."""
 
-    def check(value: str) -> str:
+    def check(value: Any) -> Any:
         try:
             parse(value)
         except UnitError as error:
@@ -54,6 +54,20 @@ Bandwidth = Annotated[
     BeforeValidator(_need_per_second),
     AfterValidator(_readable(parse_bandwidth)),
     Field(json_schema_extra={"pattern": _NUMBER + "(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)/s\\s*$"}),
+]
+
+
+Size = Annotated[
+    int | str,
+    AfterValidator(_readable(parse_size)),
+    Field(
+        json_schema_extra={
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": _NUMBER + "(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?\\s*$"},
+            ]
+        }
+    ),
 ]
 
 
@@ -126,6 +140,13 @@ class LimitsEntry(FileModel):
     )
 
 
+class MemoryEntry(FileModel):
+    """How much memory there is for buffers; what is not given has no limit."""
+
+    host: Given[Size] = Field(default_factory=absent, description="Bytes of host memory.", examples=["8GiB"])
+    device: Given[Size] = Field(default_factory=absent, description="Bytes of device memory.", examples=["64GiB"])
+
+
 class DeviceFile(FileModel):
     """A device profile: what runs ops, what calls cost the host, and how much the device can hold."""
 
@@ -146,6 +167,9 @@ class DeviceFile(FileModel):
     )
     limits: LimitsEntry = Field(
         default=LimitsEntry(), description="What the device can hold.", examples=[{"streams": 1984}]
+    )
+    memory: MemoryEntry = Field(
+        default=MemoryEntry(), description="How much memory buffers can take.", examples=[{"device": "64GiB"}]
     )
     sources: list[str] = Field(default=[], description="Where the figures come from.", examples=[["our own benchmark"]])
 

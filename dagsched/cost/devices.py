@@ -16,7 +16,8 @@ from dagsched.cost.model import CallCosts, Device, Engine, Limits
 from dagsched.cost.quantities import parse_bandwidth
 from dagsched.diagnostics import Diagnostic, PlanError, Source, UsageError, Where, closest
 from dagsched.nodes import to_data
-from dagsched.plan.units import parse_time
+from dagsched.plan.model import Memory
+from dagsched.plan.units import parse_size, parse_time
 from dagsched.yaml_nodes import compose_yaml
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def device_from_data(data: Mapping[str, Any], name: str) -> Device:
         engines=engines,
         calls=CallCosts(**{key: parse_time(text) for key, text in data.get("calls", {}).items()}),
         limits=Limits(**data.get("limits", {})),
+        memory=Memory(**{place: parse_size(size) for place, size in data.get("memory", {}).items()}),
         description=data.get("description", ""),
         sources=tuple(data.get("sources", ())),
     )

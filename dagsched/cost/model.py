@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dagsched.plan.model import Memory
+
 EngineKind = Literal["h2d", "d2h", "d2d", "compute", "host"]
 
 
@@ -50,6 +52,7 @@ class Device:
     engines: dict[str, Engine]
     calls: CallCosts = CallCosts()
     limits: Limits = Limits()
+    memory: Memory = field(default_factory=Memory)
     description: str = ""
     sources: tuple[str, ...] = field(default=())
 

@@ -5,60 +5,207 @@ Invariant: the bound never exceeds the prediction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from dagsched.cost.bounds import Bound, Edge, bound_interval, bound_makespan, find_cycle_ratio
+from dagsched.cost.blame import Hold, find_holds, rotate_holds
+from dagsched.cost.bounds import Bound, Edge, bound_makespan, find_cycle_ratio
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
 from dagsched.cost.estimate import Instance
+from dagsched.cost.loop_graph import RingEdges, bound_loops
 from dagsched.cost.model import Device
 from dagsched.cost.program import unroll_schedule
 from dagsched.cost.queues import TICKS, to_ticks
 from dagsched.cost.simulator import run_program
-from dagsched.cost.steady import find_steady_state
+from dagsched.cost.steady import find_steady_state, run_loop
 from dagsched.hazards.model import Hazards
 from dagsched.plan.expressions import Int, add
 from dagsched.plan.model import Loop, Op, Plan
-from dagsched.schedule.model import AnyStep, LoopStep, Schedule
+from dagsched.plan.segments import split_segments
+from dagsched.schedule.model import AnyStep, EventStep, HostStep, LoopStep, OpStep, Schedule
 
 _LONG = 2_000
 """Iterations beyond this many are not simulated one by one: the steady state says what they take."""
 
 
-def predict_schedule(schedule: Schedule, plan: Plan, device: Device, hazards: Hazards) -> dict[str, Any]:
-    """``{initiation_interval | makespan, bound, binds}`` in seconds, for a schedule of a resolved plan.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a schedule takes in ticks: an iteration of its slowest parametric loop, or the whole run.
+
+    ``exact``: False where no steady state was reached, so that ``ticks`` is a slope. ``period`` is that of the loop's
+    steady state, in iterations.
+    """
+
+    ticks: Fraction
+    loop: LoopStep | None
+    exact: bool
+    period: int = 1
+
+
+def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> Measured:
+    """Simulate a schedule; raises :class:`ScheduleError` as :func:`unroll_schedule` does."""
+    slowest: Measured | None = None
+    exact = True
+    for step in schedule.steps:
+        if isinstance(step, LoopStep) and _parametric(step):
+            state = find_steady_state(schedule, step, costs, device)
+            exact = exact and state.exact
+            if slowest is None or state.ticks > slowest.ticks:
+                slowest = Measured(state.ticks, step, state.exact, state.period)
+    if slowest is not None:
+        return replace(slowest, exact=exact)
+    return Measured(_makespan(schedule, costs, device), None, True)
+
+
+def predict_schedule(
+    schedule: Schedule, plan: Plan, device: Device, hazards: Hazards, rings: RingEdges | None = None
+) -> dict[str, Any]:
+    """``{initiation_interval | makespan, serial, bound, binds}`` in seconds, for a schedule of a resolved plan.
 
     The interval is that of the slowest loop with a count that only a parameter says; without such a loop the makespan
-    is given. ``unknown`` lists ops that no time is known for (they count as 0), where there are any; ``estimated`` is
-    True where no steady state was reached, so that the interval is a slope.
+    is given. ``serial`` is what the same takes one op after another. ``held`` names what holds a loop up that is slower
+    than its bound. ``unknown`` lists ops that no time is known for (they count as 0), where there are any;
+    ``estimated`` is True where no steady state was reached, so that the interval is a slope. ``rings`` are those that
+    the compiler may deepen: they do not count for the bound.
     """
     costs = op_costs(plan, device)
-    loops = [item for item in plan.items if isinstance(item, Loop) and not isinstance(item.count, Int)]
-    if loops:
-        steady = [
-            find_steady_state(schedule, step, costs, device)
-            for step in schedule.steps
-            if isinstance(step, LoopStep) and _parametric(step)
-        ]
-        limits = [bound_interval([op.name for op in ops], costs, _edges(ops, hazards)) for ops in map(_body, loops)]
-        limit = max(limits, key=lambda limit: limit.ticks)
+    measured = measure_schedule(schedule, costs, device)
+    if measured.loop is not None:
+        bounds = bound_loops(plan, rings or RingEdges(plan, {}), costs, device)
+        segments = split_segments(plan)
+        open_ = [n for n, s in enumerate(segments) if s.loop and not isinstance(s.count, Int)]
+        limit = max((bounds[n] for n in open_), key=lambda bound: bound.ticks)
         # An interval without proof may fall short of the limit, which has one.
-        interval = max([limit.ticks, *(state.ticks for state in steady)])
-        result = _result("initiation_interval", interval, limit)
-        if not all(state.exact for state in steady):
+        interval = max(limit.ticks, measured.ticks)
+        body = {step.op for step in measured.loop.steps if isinstance(step, OpStep)}
+        result = _result("initiation_interval", interval, limit, _serial(costs, body))
+        if interval > limit.ticks and (held := describe_holds(schedule, measured.loop, costs, device, measured.period)):
+            result["held"] = held
+        if not measured.exact:
             result["estimated"] = True
     else:
-        result = _result("makespan", _makespan(schedule, costs, device), _bound_run(plan, costs, hazards))
+        counts = _counts(plan)
+        serial = sum(to_ticks(costs[name].seconds) * count for name, count in counts.items())
+        result = _result("makespan", measured.ticks, _bound_run(plan, costs, hazards), serial)
     unknown = sorted(name for name, cost in costs.items() if not cost.known)
     return result | ({"unknown": unknown} if unknown else {})
 
 
-def _result(key: str, ticks: Fraction, bound: Bound) -> dict[str, Any]:
-    return {key: float(ticks / TICKS), "bound": bound.seconds, "binds": bound.binds}
+def predict_by_hand(schedule: Schedule, plan: Plan, device: Device) -> dict[str, Any]:
+    """The same for a schedule written by hand, with the costs of the ops of a (resolved) plan by their names.
+
+    The bound is that of its busiest engine: what the ops depend on is the plan's business. Raises
+    :class:`ScheduleError` for an op that the plan does not have (D131) and for what cannot be simulated.
+    """
+    costs = op_costs(plan, device)
+    counts = count_ops(schedule, costs)
+    measured = measure_schedule(schedule, costs, device)
+    if measured.loop is not None:
+        counts = count_ops(replace(schedule, steps=measured.loop.steps), costs)
+    work = [
+        Bound(
+            Fraction(sum(to_ticks(costs[op].seconds) * costs[op].share * counts[op] for op in ops), capacity),
+            engine=engine,
+        )
+        for engine, (capacity, ops) in _by_engine(costs, counts).items()
+    ]
+    limit = max(work, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
+    serial = sum(to_ticks(costs[op].seconds) * count for op, count in counts.items())
+    key = "makespan" if measured.loop is None else "initiation_interval"
+    result = _result(key, max(limit.ticks, measured.ticks), limit, serial)
+    if measured.loop is not None and measured.ticks > limit.ticks:
+        if held := describe_holds(schedule, measured.loop, costs, device):
+            result["held"] = held
+        if not measured.exact:
+            result["estimated"] = True
+    unknown = sorted(op for op in counts if not costs[op].known)
+    return result | ({"unknown": unknown} if unknown else {})
+
+
+def count_ops(schedule: Schedule, costs: Mapping[str, OpCost]) -> Counter[str]:
+    """How often each op of a schedule with constant counts runs (of others: in the steps given, once)."""
+    found: Counter[str] = Counter()
+
+    def walk(steps: tuple[AnyStep, ...], times: int) -> None:
+        for step in steps:
+            if isinstance(step, LoopStep):
+                inner = step.hi.value - step.lo.value if isinstance(step.lo, Int) and isinstance(step.hi, Int) else 1
+                walk(step.steps, times * max(0, inner))
+            elif isinstance(step, OpStep | HostStep):
+                name = step.op if isinstance(step, OpStep) else step.host
+                if name in costs:
+                    found[name] += times
+
+    walk(schedule.steps, 1)
+    return found
+
+
+def _by_engine(costs: Mapping[str, OpCost], ops: Iterable[str]) -> dict[str, tuple[int, list[str]]]:
+    found: dict[str, tuple[int, list[str]]] = {}
+    for op in ops:
+        engine = costs[op].engine
+        found.setdefault(engine.name, (engine_capacity(engine), []))[1].append(op)
+    return found
+
+
+def _result(key: str, ticks: Fraction, bound: Bound, serial: int) -> dict[str, Any]:
+    return {key: float(ticks / TICKS), "serial": serial / TICKS, "bound": bound.seconds, "binds": bound.binds}
+
+
+def _serial(costs: Mapping[str, OpCost], ops: Iterable[str]) -> int:
+    """Ticks of ops one after another."""
+    return sum(to_ticks(costs[op].seconds) for op in ops)
+
+
+def describe_holds(
+    schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, period: int = 1
+) -> str:
+    """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found."""
+    program, times, _ = run_loop(schedule, loop, costs, device, min(512, 48 + 8 * period))
+    order = [op for _, op, *_ in program.named]
+    holds = rotate_holds(find_holds(program, times, period), order)
+    if not holds:
+        return ""
+    start = holds[0].before[1]
+
+    def name(op: tuple[str, int]) -> str:
+        later = op[1] - start
+        return f"{op[0]}@{loop.index}{later:+}" if later else f"{op[0]}@{loop.index}"
+
+    def why(hold: Hold) -> str:
+        if hold.why == "wait":
+            rings = _reused(loop, hold)
+            return f" (ring {', '.join(rings)})" if rings else ""
+        return {"stream": f" (stream {hold.on})", "engine": f" (engine {hold.on})"}.get(hold.why, " (issuing thread)")
+
+    parts = [name(holds[0].before), *(name(hold.after) + why(hold) for hold in holds)]
+    shown = parts if len(parts) <= 8 else [*parts[:4], "...", *parts[-3:]]
+    return " -> ".join(shown)
+
+
+def _reused(loop: LoopStep, hold: Hold) -> list[str]:
+    """The buffers whose slots a wait between two ops is for, where it is for nothing else."""
+    found: dict[str, bool] = {}
+    for step in loop.steps:
+        for reason in step.protects if isinstance(step, EventStep) else ():
+            ends = (reason.before.partition("@")[0], reason.after.partition("@")[0])
+            if ends == (hold.before[0], hold.after[0]) and reason.buffer:
+                found[reason.buffer] = found.get(reason.buffer, True) and reason.kind in ("WAR", "WAW")
+    return sorted(found) if all(found.values()) else []
+
+
+def _counts(plan: Plan) -> dict[str, int]:
+    """How often each op runs, for a plan of constant counts."""
+    return {
+        op.name: item.count.value if isinstance(item, Loop) and isinstance(item.count, Int) else 1
+        for item in plan.items
+        for op in ([item] if isinstance(item, Op) else _body(item))
+    }
 
 
 def _parametric(step: LoopStep) -> bool:
@@ -80,11 +227,7 @@ def _edges(ops: list[Op], hazards: Hazards) -> list[Edge]:
 
 def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards) -> Bound:
     """A limit where all counts are constants: engines over everything, chains outside loops, cycles within them."""
-    counts = {
-        op.name: item.count.value if isinstance(item, Loop) and isinstance(item.count, Int) else 1
-        for item in plan.items
-        for op in ([item] if isinstance(item, Op) else _body(item))
-    }
+    counts = _counts(plan)
     engines = list(dict.fromkeys(cost.engine.name for cost in costs.values()))
     capacity = {cost.engine.name: engine_capacity(cost.engine) for cost in costs.values()}
     straight = [item.name for item in plan.items if isinstance(item, Op)]

@@ -47,18 +47,26 @@ class SteadyState:
 
 def find_steady_state(schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device) -> SteadyState:
     """The steady state of one of a schedule's loops; raises :class:`ScheduleError` as :func:`unroll_schedule` does."""
-    params: dict[str, int | None] = {name: MANY if v is None else v for name, v in schedule.params.items()}
-    env = {name: value for name, value in params.items() if value is not None}
-    lo = Int(evaluate(loop.lo, env))
     span = max((event.ring or 1 for event in schedule.events.values()), default=1)
     found = SteadyState(Fraction(0), 1, 0, False)
     for count in _COUNTS:
-        alone = replace(schedule, params=params, steps=(replace(loop, lo=lo, hi=add(lo, count)),))
-        program = unroll_schedule(alone, costs, device, {})
-        found = _find_period(program, run_program(program, device, alone), lo.value, count, span)
+        program, times, lo = run_loop(schedule, loop, costs, device, count)
+        found = _find_period(program, times, lo, count, span)
         if found.exact or len(program.tasks) * 4 > _MAX_TASKS:
             break
     return found
+
+
+def run_loop(
+    schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, count: int
+) -> tuple[Program, Times, int]:
+    """A loop of a schedule alone, for so many iterations: its tasks, when they ran, and the first index."""
+    params: dict[str, int | None] = {name: MANY if v is None else v for name, v in schedule.params.items()}
+    env = {name: value for name, value in params.items() if value is not None}
+    lo = Int(evaluate(loop.lo, env))
+    alone = replace(schedule, params=params, steps=(replace(loop, lo=lo, hi=add(lo, count)),))
+    program = unroll_schedule(alone, costs, device, {})
+    return program, run_program(program, device, alone), lo.value
 
 
 def _find_period(program: Program, times: Times, lo: int, count: int, span: int) -> SteadyState:

@@ -78,6 +78,7 @@ class Plan:
         params: Mapping[str, int | None] | None = None,
         streams_max: int | None = None,
         policy: str = "auto",
+        memory: Mapping[Literal["host", "device"], int | str] | None = None,
     ) -> None:
         self._file = sys._getframe(1).f_code.co_filename
         self._made_at = sys._getframe(1).f_lineno
@@ -87,7 +88,8 @@ class Plan:
         self._bodies: list[list[Node]] = [[]]
         self._finished: tuple[plan_model.Plan, tuple[Diagnostic, ...]] | None = None
         streams = _given(max=streams_max, policy=None if policy == "auto" else policy)
-        for key, value in {"dagsched": 1, "name": name, "device": device, "streams": streams or None}.items():
+        for key, value in {"dagsched": 1, "name": name, "device": device, "streams": streams or None,
+                           "memory": memory or None}.items():  # fmt: skip
             if value is not None:
                 self._add(self._head, key, value)
         for param, default in (params or {}).items():
@@ -103,6 +105,7 @@ class Plan:
             params=data.get("params"),
             streams_max=model.streams.max,
             policy=model.streams.policy,
+            memory=data.get("memory"),
         )
         plan._file, plan._made_at = sys._getframe(1).f_code.co_filename, sys._getframe(1).f_lineno
         for name, entry in data["buffers"].items():

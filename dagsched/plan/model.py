@@ -168,6 +168,14 @@ class StreamOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """The most bytes that all buffers of a place may take together; ``None``: no limit is known."""
+
+    host: int | None = None
+    device: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A whole plan. ``device`` is a profile's name or path, or an inline profile as plain data."""
 
@@ -177,6 +185,7 @@ class Plan:
     device: str | dict[str, Any] = "ascend-910b"
     params: dict[str, int | None] = field(default_factory=dict)
     streams: StreamOptions = StreamOptions()
+    memory: Memory = Memory()
     source: Source | None = field(default=None, compare=False)
 
     def ops(self) -> Iterator[Op]:

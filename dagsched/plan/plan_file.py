@@ -238,6 +238,23 @@ class StreamsEntry(FileModel):
     )
 
 
+class MemoryEntry(FileModel):
+    """The most memory that all buffers together may take, by place."""
+
+    host: Given[int | str] = Field(
+        default_factory=absent,
+        description="Bytes of host memory, or a number with a unit.",
+        examples=["8GiB"],
+        json_schema_extra=_SIZE_SCHEMA,
+    )
+    device: Given[int | str] = Field(
+        default_factory=absent,
+        description="Bytes of device memory, or a number with a unit.",
+        examples=["64MiB"],
+        json_schema_extra=_SIZE_SCHEMA,
+    )
+
+
 class PlanFile(FileModel):
     """A dagsched plan: buffers, and ops that mean what they do when executed one after another as written."""
 
@@ -259,6 +276,11 @@ class PlanFile(FileModel):
     )
     streams: StreamsEntry = Field(
         default=StreamsEntry(), description="How ops are put on streams.", examples=[{"max": 6}]
+    )
+    memory: MemoryEntry = Field(
+        default=MemoryEntry(),
+        description="How much memory the buffers may take; rings of automatic depth stay within it.",
+        examples=[{"device": "64MiB"}],
     )
     buffers: dict[str, BufferEntry] = Field(
         description="The memory that ops touch, by name.", examples=[{"image": {"place": "device", "size": "6MB"}}]

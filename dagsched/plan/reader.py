@@ -18,10 +18,11 @@ from dagsched.files import load_node
 from dagsched.nodes import Node, to_data
 from dagsched.plan.access import AccessError, check_name, shorten
 from dagsched.plan.findings import Findings
-from dagsched.plan.model import Buffer, Plan, StreamOptions
+from dagsched.plan.model import Buffer, Memory, Plan, StreamOptions
 from dagsched.plan.plan_file import PlanFile
 from dagsched.plan.read_buffers import read_buffers
 from dagsched.plan.read_items import IDENTIFIER, RESERVED, ItemReader
+from dagsched.plan.units import UnitError, parse_size
 
 FORM = FormCodes(unknown_key="P101", missing_key="P102", wrong_value="P103")
 
@@ -46,6 +47,7 @@ def plan_from_node(node: Node, source: Source) -> tuple[Plan, tuple[Diagnostic, 
     items = reader.read(file.ops, node.by_key["ops"][1])
     name = _read_name(file, node, source, findings)
     _check_device(file, node, findings)
+    memory = _read_memory(file, node, findings)
     if findings.errors:
         raise PlanError(findings.errors)
     _warn_unused(buffers, file, node, reader, findings)
@@ -56,6 +58,7 @@ def plan_from_node(node: Node, source: Source) -> tuple[Plan, tuple[Diagnostic, 
         device=file.device,
         params=dict(file.params),
         streams=StreamOptions(file.streams.max, file.streams.policy),
+        memory=memory,
         source=source,
     )
     return plan, findings.warnings
@@ -110,6 +113,20 @@ def _check_device(file: PlanFile, node: Node, findings: Findings) -> None:
     if file.device == "":
         findings.report("P103", "`device` must not be empty", node.by_key["device"][1].where,
                         remedy="for example `device: ascend-910b`")  # fmt: skip
+
+
+def _read_memory(file: PlanFile, node: Node, findings: Findings) -> Memory:
+    limits: dict[str, int] = {}
+    for place in ("host", "device"):
+        value = getattr(file.memory, place)
+        if value is None:
+            continue
+        try:
+            limits[place] = parse_size(value)
+        except UnitError as error:
+            body = node.by_key["memory"][1].by_key[place][1]
+            findings.report("P104", error.message, body.within(error.offset), remedy=error.remedy)
+    return Memory(**limits)
 
 
 def _warn_unused(

@@ -20,10 +20,24 @@ from dagsched.plan.versions import bare_version, find_newest
 
 def resolve_plan(plan: Plan) -> Plan:
     """Unroll, order, and fix rings and versions; raises :class:`PlanError` with all that is wrong."""
-    ordered, cycles = order_ops(unroll_loops(plan))
-    depths, faults = choose_rings(ordered, split_segments(ordered))
-    if cycles or faults:
-        raise PlanError([*cycles, *faults])
+    return resolve_rings(*order_plan(plan))
+
+
+def order_plan(plan: Plan) -> tuple[Plan, list[Diagnostic]]:
+    """The plan with inner loops unrolled and its ops in an order that can be issued, and what stands in the way."""
+    return order_ops(unroll_loops(plan))
+
+
+def resolve_rings(ordered: Plan, faults: list[Diagnostic]) -> Plan:
+    """Fix rings and versions of an ordered plan; raises :class:`PlanError` with its faults and those of the rings."""
+    depths, wrong = choose_rings(ordered, split_segments(ordered))
+    if faults or wrong:
+        raise PlanError([*faults, *wrong])
+    return resolve_depths(ordered, depths)
+
+
+def resolve_depths(ordered: Plan, depths: dict[str, int]) -> Plan:
+    """Fix the rings of an ordered plan at depths that keep its meaning, and name versions."""
     return name_versions(set_depths(ordered, depths))
 
 

@@ -2,12 +2,14 @@
 
 A depth is right where ``dagsched.plan.meaning`` finds no fault with it. A fixed depth is checked; ``auto`` takes the
 smallest depth of two or more that keeps the meaning where the plan names versions, two where a plain buffer can be
-renamed (every iteration writes before it reads), and one elsewhere.
+renamed (every iteration writes before it reads), and one elsewhere. That is what stands where nothing is known of the
+device; :func:`find_ring_ranges` says between which depths a model of the device may choose.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
 from dagsched.plan.meaning import Fault, Touch, find_fault, touches_of, uses_versions
@@ -37,6 +39,44 @@ def choose_rings(plan: Plan, segments: tuple[Segment, ...]) -> tuple[dict[str, i
         if fault:
             faults.append(describe_fault(plan, buffer, fault, depth))
     return depths, faults
+
+
+@dataclass(frozen=True, slots=True)
+class RingRange:
+    """The depths that ``ring: auto`` allows for a buffer: from ``least`` to ``most``, where ``keeps`` is true."""
+
+    least: int
+    most: int
+    keeps: Callable[[int], bool]
+
+
+def find_ring_ranges(plan: Plan, segments: tuple[Segment, ...]) -> dict[str, RingRange]:
+    """The buffers with more than one possible depth, for an ordered plan whose rings have no fault.
+
+    A buffer that carries its contents from one iteration to the next has one slot and is left out, and so is one that
+    no loop touches. No depth beyond ``DEEPEST`` is offered unless the plan asks for it with ``min``.
+    """
+    samples = choose_samples(plan, segments, find_limits(plan, segments))
+    touched = touches_of(segments)
+    ranges: dict[str, RingRange] = {}
+    for buffer in plan.buffers.values():
+        touches = touched.get(buffer.name) or [[] for _ in segments]
+        looped = any(rows and segment.loop for rows, segment in zip(touches, segments, strict=True))
+        if buffer.ring.depth is not None or not looped:
+            continue
+        most = max(buffer.ring.min, min(DEEPEST, buffer.ring.max if buffer.ring.max is not None else DEEPEST))
+        keeps = _judge(segments, buffer, touches, samples)
+        least = next((depth for depth in range(buffer.ring.min, most + 1) if keeps(depth)), most)
+        if least < most and (uses_versions(touches) or keeps(max(2, least + 1))):
+            ranges[buffer.name] = RingRange(least, most, keeps)
+    return ranges
+
+
+def _judge(
+    segments: tuple[Segment, ...], buffer: Buffer, touches: list[list[Touch]], samples: Samples
+) -> Callable[[int], bool]:
+    versions = uses_versions(touches)
+    return lambda depth: find_fault(segments, buffer, touches, depth, versions, samples) is None
 
 
 def choose_depth(

@@ -54,6 +54,10 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         streams["policy"] = plan.streams.policy
     if streams:
         data["streams"] = streams
+    memory = {"host": plan.memory.host, "device": plan.memory.device}
+    limits = {place: _size_data(size) for place, size in memory.items() if size is not None}
+    if limits:
+        data["memory"] = limits
     data["buffers"] = {name: _buffer_data(buffer) for name, buffer in plan.buffers.items()}
     data["ops"] = _items_data(plan.items, (), dict(_homes(plan.items)))
     return data
@@ -66,8 +70,7 @@ def _buffer_data(buffer: Buffer) -> dict[str, Any]:
         data["shape"] = list(buffer.shape)
         data["dtype"] = buffer.dtype
     else:
-        text = size_text(buffer.size)
-        data["size"] = buffer.size if text.isdecimal() else text
+        data["size"] = _size_data(buffer.size)
     ring = _ring_data(buffer.ring)
     if ring != 1:
         data["ring"] = ring
@@ -75,6 +78,11 @@ def _buffer_data(buffer: Buffer) -> dict[str, Any]:
         if getattr(buffer, mark):
             data[mark] = True
     return data
+
+
+def _size_data(size: int) -> int | str:
+    text = size_text(size)
+    return size if text.isdecimal() else text
 
 
 def _ring_data(ring: Ring) -> int | str | dict[str, int]:
@@ -150,7 +158,7 @@ def _after_text(edge: After, path: Path, homes: dict[str, Path]) -> str:
 
 def _body(data: dict[str, Any]) -> Iterator[str]:
     """The lines after the plan's name."""
-    for key in ("device", "params", "streams"):
+    for key in ("device", "params", "streams", "memory"):
         if key in data:
             yield f"{key}: {flow_text(data[key])}"
     yield "buffers:" if data["buffers"] else "buffers: {}"

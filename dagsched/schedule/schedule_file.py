@@ -382,10 +382,17 @@ class Predicted(FileModel):
         description="The time between two iterations in the steady state.",
         examples=[0.006],
     )
+    serial: Given[float] = Field(
+        default_factory=absent, ge=0, description="The same, one op after another.", examples=[0.009]
+    )
     bound: Given[float] = Field(
         default_factory=absent, ge=0, description="What no schedule can be faster than.", examples=[0.005]
     )
     binds: Given[Text] = Field(default_factory=absent, description="What the bound comes from.", examples=["ai_core"])
+    held: Given[Text] = Field(
+        default_factory=absent, description="What holds a loop up that is slower than its bound.",
+        examples=["infer@i -> download@i -> upload@i+1 (stream copy) -> infer@i+1"],
+    )  # fmt: skip
     unknown: list[Text] = Field(default=[], description="Ops that no time is known for.", examples=[["infer"]])
     estimated: bool = Field(default=False, description="No steady state was reached.", examples=[True])
 

@@ -118,6 +118,7 @@ ADVICE: dict[str, str] = {
     "D136": "`dagsched check` says what is stuck",
     "C101": "set `streams: {max: N}` in the plan",
     "C102": "use fewer streams or shorter rings",
+    "C103": "raise `memory:`, shorten fixed rings, or make buffers smaller",
     "C110": "run no larger counts, or let the loops share one parameter and move regions by one step",
     "E101": "use one of the targets that the message lists",
     "E102": "copy between regions of the same shape, or through a contiguous buffer",

@@ -116,6 +116,7 @@ CODES: dict[str, str] = {
     "D136": "the simulated run never finishes",
     "C101": "the schedule takes more streams than the device has",
     "C102": "the schedule takes more event handles than the device has",
+    "C103": "the buffers take more memory than the plan or the device allows, even with the fewest slots",
     "C110": "the schedule is proved for the counts that were gone through, and not for larger ones",
     "E101": "there is no target of that name",
     "E102": "a copy between two regions cannot be expressed by copies of rows",

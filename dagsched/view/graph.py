@@ -17,8 +17,8 @@ from dagsched.plan.expressions import expression_text
 from dagsched.plan.model import Op, OpKind, Plan
 from dagsched.schedule.model import Schedule, Stream
 from dagsched.view.edges import Edge, Group, edges_of, groups_of
-from dagsched.view.summary import time_text
 from dagsched.view.terminal import clip, escape, width_of
+from dagsched.view.units import time_text
 
 if TYPE_CHECKING:
     from graphviz import Digraph  # type: ignore[import-untyped]

@@ -10,29 +10,9 @@ from dagsched.plan.model import Loop, Op, Place, Plan
 from dagsched.schedule.model import Stream
 from dagsched.view.annotations import diagnostic_data
 from dagsched.view.terminal import PLAIN, Paint, escape, pad, width_of, wrap_names
+from dagsched.view.units import interval_text, rate_text, size_text
 
 _INDENT = 13
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def size_text(size: int) -> str:
-    """Bytes with a binary unit: exact below 1 KiB, else three digits (``5.93 MiB``)."""
-    value, unit = float(size), 0
-    while value >= 1024 and unit + 1 < len(_UNITS):
-        value, unit = value / 1024, unit + 1
-    if unit == 0:
-        return f"{size} B"
-    digits = 2 if value < 10 else 1 if value < 100 else 0
-    number = f"{value:.{digits}f}"
-    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {_UNITS[unit]}"
-
-
-def time_text(seconds: float) -> str:
-    """Seconds with a unit that keeps three digits readable (``5.7 ms``)."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def memory_by_place(plan: Plan) -> dict[str, int]:
@@ -100,11 +80,11 @@ def summary_text(compiled: Compiled, *, paint: Paint = PLAIN, width: int = 100) 
         ("streams", _streams_text(compiled, width)),
         ("waits", f"{compiled.waits_kept} kept of {_counted(compiled.waits_found, 'cross-stream hazard')} found"),
         ("events", _events_text(compiled)),
-        ("rings", _rings_text(plan, width)),
+        ("rings", _rings_text(compiled, width)),
         ("memory", ", ".join(f"{place} {size_text(size)}" for place, size in memory_by_place(plan).items())),
     ]
     if schedule.predicted:
-        rows.append(("predicted", _predicted_text(schedule.predicted)))
+        rows.append(("predicted", f"\n{' ' * _INDENT}".join(predicted_lines(schedule.predicted))))
     proof = compiled.proof
     verdict = paint("holds", "green") if proof.holds else paint("FAILS", "red")
     rows.append(("proof", f"{verdict} for {proof.counts}: {_counted(proof.hazards, 'hazard')} ordered, nothing blocks"))
@@ -147,26 +127,40 @@ def _events_text(compiled: Compiled) -> str:
     return f"{text}, in rings of up to {deepest}" if deepest > 1 else text
 
 
-def _rings_text(plan: Plan, width: int) -> str:
+def _rings_text(compiled: Compiled, width: int) -> str:
     rings = [
-        f"{escape(name)} {buffer.ring.depth}" for name, buffer in plan.buffers.items() if (buffer.ring.depth or 1) > 1
+        f"{escape(name)} {buffer.ring.depth}"
+        for name, buffer in compiled.resolved.buffers.items()
+        if (buffer.ring.depth or 1) > 1
     ]
-    return wrap_names(rings, width, _INDENT) if rings else "none: every buffer has one slot"
+    if rings:
+        return wrap_names(rings, width, _INDENT)
+    return "none: one slot each is enough" if compiled.rings else "none: every buffer has one slot"
 
 
-def _predicted_text(predicted: dict[str, Any]) -> str:
-    """``6.9 ms an iteration, at the bound: engine ai-core is busy all the time``."""
-    took, bound = predicted.get("makespan"), predicted.get("bound")
-    text = ""
-    if took is not None:
-        text = time_text(took)
-    elif predicted.get("initiation_interval") is not None:
-        took = predicted["initiation_interval"]
-        text = f"{time_text(took)} an iteration"
-    if took is not None and bound is not None:
-        near = time_text(bound) == time_text(took)
-        text += ", at the bound" if near else f", bound {time_text(bound)}"
-    return f"{text}: {escape(str(predicted['binds']))}" if text and predicted.get("binds") else text
+def predicted_lines(predicted: dict[str, Any]) -> list[str]:
+    """What it takes and the limit, then how often a second (or one after another), then what holds it up."""
+    interval, makespan = predicted.get("initiation_interval"), predicted.get("makespan")
+    took = makespan if makespan is not None else interval
+    if took is None:
+        return []
+    first = interval_text(took) + ("/iteration" if makespan is None else "")
+    if predicted.get("bound") is not None:
+        binds = f" ({escape(str(predicted['binds']))})" if predicted.get("binds") else ""
+        first += f", limit {interval_text(predicted['bound'])}{binds}"
+    lines = [first]
+    serial = predicted.get("serial")
+    if serial is not None:
+        overlaps = took < 0.999 * serial
+        if makespan is not None:
+            lines.append(f"one after another {interval_text(serial)}")
+        else:
+            lines.append(f"{rate_text(took)} iterations/s, one after another {rate_text(serial)}")
+        if not overlaps:
+            lines[-1] += ": nothing overlaps"
+    if predicted.get("held"):
+        lines.append(f"held up by {escape(str(predicted['held']))}")
+    return lines
 
 
 def _counted(number: int, noun: str) -> str:

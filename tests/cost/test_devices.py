@@ -16,6 +16,7 @@ from dagsched.cost.model import CallCosts, Device, Engine, Limits
 from dagsched.cost.quantities import parse_bandwidth
 from dagsched.diagnostics import DagschedError, Diagnostic, PlanError, Source, UsageError, Where
 from dagsched.files import load_node, to_data
+from dagsched.plan.model import Memory
 from dagsched.plan.units import UnitError
 
 FILES = Path(__file__).parent.parent.parent / "dagsched" / "devices"
@@ -133,6 +134,13 @@ def test_an_inline_fault_points_into_the_plan() -> None:
 def test_malformed_data_from_python(spec: dict[str, Any]) -> None:
     with pytest.raises(PlanError):
         load_device(spec)
+
+
+def test_memory_is_read() -> None:
+    device = load_device({"engines": CORE, "memory": {"host": "8GiB", "device": 1000}})
+    assert device.memory == Memory(8 << 30, 1000)
+    with pytest.raises(PlanError, match=r"D105.*unknown unit `gib`"):
+        load_device({"engines": CORE, "memory": {"host": "8gib"}})
 
 
 @pytest.mark.parametrize("text", ["3", "[1, 2]", "null", "a: [", ""])

@@ -14,6 +14,7 @@ from dagsched.plan.model import (
     After,
     Buffer,
     Loop,
+    Memory,
     Mode,
     Op,
     OpKind,
@@ -163,4 +164,5 @@ def plans(draw: st.DrawFn) -> Plan:
     )
     options = StreamOptions(draw(st.none() | st.integers(1, 9)), draw(st.sampled_from(["auto", "engine", "single"])))
     name = draw(NAMES.filter(lambda text: not set(text) & set("/\\") and not text.startswith(".")))
-    return Plan(name, known, body((), 4), device, params, options)
+    memory = Memory(*(draw(st.none() | st.integers(1, 2**40)) for _ in range(2)))
+    return Plan(name, known, body((), 4), device, params, options, memory)

@@ -350,6 +350,8 @@ def test_mistakes_in_a_buffer(entry: str, code: str, column: int, help_: str | N
         ("dagsched: 1\nparams: {min: 1, x y: 2}\nbuffers: {}\nops: []\n", [("P115", 2, 10), ("P115", 2, 18)]),
         ("dagsched: 1\nstreams: {max: 0, policy: sinle}\nbuffers: {}\nops: []\n", [("P103", 2, 16), ("P103", 2, 27)]),
         ("dagsched: 1\nbuffers: {'x@y': {place: host, size: 1}}\nops: []\n", [("P105", 2, 13)]),
+        ("dagsched: 1\nmemory: {host: 1 gb, disk: 3}\nbuffers: {}\nops: []\n", [("P101", 2, 22)]),
+        ("dagsched: 1\nmemory: {host: 1 gb, device: 0}\nbuffers: {}\nops: []\n", [("P104", 2, 18), ("P104", 2, 30)]),
     ],
 )  # fmt: skip
 def test_mistakes_in_the_header(text: str, expected: list[tuple[str, int, int]]) -> None:

@@ -133,6 +133,9 @@ def test_a_plan_with_a_deeper_lookback_is_not_served_by_the_same_ring() -> None:
     text = DETECTOR.replace("reads: [image, weights]", "reads: [image, image@i-1, weights]").replace(
         "ops:\n  - {name: load", "ops:\n  - {name: first, fill: {to: image@-1}}\n  - {name: load"
     )
+    text = text.replace(
+        "image: {place: device, size: 64, ring: auto}", "image: {place: device, size: 64, ring: {max: 2}}"
+    )
     compiled = compile_plan(read_plan(Source("t.yaml", text)))
     assert compiled.schedule.buffers["image"].ring == 2
     second = "image@-1}}\n  - {name: f2, fill: {to: image@-2}}"

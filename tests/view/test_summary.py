@@ -9,7 +9,8 @@ import pytest
 
 from dagsched.diagnostics import Diagnostic
 from dagsched.proof.model import Problem, Proof
-from dagsched.view.summary import memory_by_place, size_text, summary_data, summary_text, time_text
+from dagsched.view.summary import memory_by_place, summary_data, summary_text
+from dagsched.view.units import interval_text, rate_text, size_text, time_text
 from tests.view.sample import detector, renamed
 
 
@@ -32,14 +33,31 @@ def test_text_of_the_detector() -> None:
 def test_prediction_is_shown_where_there_is_one() -> None:
     sample = detector()
 
-    def line(predicted: dict[str, object]) -> str:
+    def lines(predicted: dict[str, object]) -> list[str]:
         compiled = replace(sample, schedule=replace(sample.schedule, predicted=predicted))
-        return next(text for text in summary_text(compiled).splitlines() if "predicted" in text).split(None, 1)[1]
+        text = summary_text(compiled)
+        return [row[13:] for row in text[text.index("  predicted") : text.index("  proof")].splitlines()]
 
-    assert line({"initiation_interval": 6.9e-3, "bound": 6.9e-3, "binds": "engine x"}) == (
-        "6.9 ms an iteration, at the bound: engine x"
-    )
-    assert line({"makespan": 4.5e-3, "bound": 4.3e-3, "binds": "a -> b"}) == "4.5 ms, bound 4.3 ms: a -> b"
+    detector_ = {
+        "initiation_interval": 6.9e-3,
+        "serial": 9.05e-3,
+        "bound": 6.9e-3,
+        "binds": "core is busy",
+    }
+    assert lines(detector_) == [
+        "6.90 ms/iteration, limit 6.90 ms (core is busy)",
+        "145 iterations/s, one after another 110",
+    ]
+    assert lines({"makespan": 4.5e-3, "serial": 6e-3, "bound": 4.3e-3, "binds": "a -> b"}) == [
+        "4.50 ms, limit 4.30 ms (a -> b)",
+        "one after another 6.00 ms",
+    ]
+    assert lines({"initiation_interval": 2.0, "serial": 2.0, "bound": 1.0, "binds": "x", "held": "a@i -> a@i+1"}) == [
+        "2.00 s/iteration, limit 1.00 s (x)",
+        "0.5 iterations/s, one after another 0.5: nothing overlaps",
+        "held up by a@i -> a@i+1",
+    ]
+    assert lines({"makespan": 1.0}) == ["1.00 s"]
 
 
 def test_memory_counts_every_slot() -> None:
@@ -97,3 +115,20 @@ def test_sizes(size: int, text: str) -> None:
 )
 def test_times(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(6.9e-3, "6.90 ms"), (1e-3, "1.00 ms"), (9.999e-4, "1.00 ms"), (9.994e-6, "9.99 us"), (9.996e-6, "10.0 us"),
+     (99.96e-6, "100 us"), (1.5e-9, "1.50 ns"), (0.0, "0.00 ns"), (90.0, "90.0 s"), (12345.0, "12345 s")],
+)  # fmt: skip
+def test_intervals_have_three_digits(seconds: float, text: str) -> None:
+    assert interval_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(6.9e-3, "145"), (1.68e-4, "5,950"), (2.0, "0.5"), (1e-6, "1,000,000"), (0.0, "any number of")],
+)
+def test_rates(seconds: float, text: str) -> None:
+    assert rate_text(seconds) == text

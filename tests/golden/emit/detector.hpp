@@ -561,19 +561,19 @@ class Pipeline {
 
   struct Events {
     EventRing<1> decode_infer_done;
-    EventRing<2> upload_done;
-    EventRing<2> resize_done;
-    EventRing<2> download_done;
-    EventRing<2> draw_done;
+    EventRing<1> upload_done;
+    EventRing<1> resize_done;
+    EventRing<1> download_done;
+    EventRing<1> draw_done;
   };
 
   struct Buffers {
-    Buffer<PinnedMemory, void, 2, 6220800> frame;
-    Buffer<DeviceMemory, void, 2, 6220800> image;
-    Buffer<DeviceMemory, uint16_t, 2, 2457600> tensor;
+    Buffer<PinnedMemory, void, 1, 6220800> frame;
+    Buffer<DeviceMemory, void, 1, 6220800> image;
+    Buffer<DeviceMemory, uint16_t, 1, 2457600> tensor;
     Buffer<DeviceMemory, void, 1, 50331648> weights;
-    Buffer<DeviceMemory, void, 2, 40000> boxes;
-    Buffer<PinnedMemory, void, 2, 40000> result;
+    Buffer<DeviceMemory, void, 1, 40000> boxes;
+    Buffer<PinnedMemory, void, 1, 40000> result;
     Buffer<PinnedMemory, void, 1, 50331648> weights_file;
   };
 
@@ -634,46 +634,46 @@ class Pipeline {
     for (int64_t i = 0; i < frames; ++i) {
       if (own_->calls.failed()) return ACL_ERROR_FAILURE;
 
-      // upload@i-2 before decode@i (WAR on frame)
-      DAGSCHED_TRY("decode", i, aclrtStreamWaitEvent(streams.decode_frame, events.upload_done[i - 2]));
+      // upload@i-1 before decode@i (WAR on frame)
+      DAGSCHED_TRY("decode", i, aclrtStreamWaitEvent(streams.decode_frame, events.upload_done[i - 1]));
       // decode: host decode_frame
       {
-        const auto frame = buffers.frame.write(i);
+        const auto frame = buffers.frame.write(0);
         DAGSCHED_TRY("decode", i, on_host(streams.decode_frame, [=, &hooks] { return hooks.decode_frame(frame, i); }));
       }
       DAGSCHED_TRY("decode", i, aclrtRecordEvent(events.decode_infer_done[i], streams.decode_frame));
 
       // decode@i before upload@i (RAW on frame)
       DAGSCHED_TRY("upload", i, aclrtStreamWaitEvent(streams.h2d, events.decode_infer_done[i]));
-      // resize@i-2 before upload@i (WAR on image)
-      DAGSCHED_TRY("upload", i, aclrtStreamWaitEvent(streams.h2d, events.resize_done[i - 2]));
-      // upload: copy frame@i to image@i
+      // resize@i-1 before upload@i (WAR on image)
+      DAGSCHED_TRY("upload", i, aclrtStreamWaitEvent(streams.h2d, events.resize_done[i - 1]));
+      // upload: copy frame to image
       DAGSCHED_TRY("upload", i,
-                   aclrtMemcpyAsync(buffers.image[i], buffers.image.size, buffers.frame[i], buffers.frame.size,
+                   aclrtMemcpyAsync(buffers.image[0], buffers.image.size, buffers.frame[0], buffers.frame.size,
                                     ACL_MEMCPY_HOST_TO_DEVICE, streams.h2d));
       DAGSCHED_TRY("upload", i, aclrtRecordEvent(events.upload_done[i], streams.h2d));
 
       // upload@i before resize@i (RAW on image)
       DAGSCHED_TRY("resize", i, aclrtStreamWaitEvent(streams.ai_core, events.upload_done[i]));
       // resize: compute resize
-      DAGSCHED_TRY("resize", i, hooks.resize(buffers.image.read(i), buffers.tensor.write(i), i, streams.ai_core));
+      DAGSCHED_TRY("resize", i, hooks.resize(buffers.image.read(0), buffers.tensor.write(0), i, streams.ai_core));
       DAGSCHED_TRY("resize", i, aclrtRecordEvent(events.resize_done[i], streams.ai_core));
 
-      // download@i-2 before infer@i (WAR on boxes)
-      DAGSCHED_TRY("infer", i, aclrtStreamWaitEvent(streams.ai_core, events.download_done[i - 2]));
+      // download@i-1 before infer@i (WAR on boxes)
+      DAGSCHED_TRY("infer", i, aclrtStreamWaitEvent(streams.ai_core, events.download_done[i - 1]));
       // infer: compute detector
       DAGSCHED_TRY("infer", i,
-                   hooks.detector(buffers.tensor.read(i), buffers.weights.read(0), buffers.boxes.write(i), i,
+                   hooks.detector(buffers.tensor.read(0), buffers.weights.read(0), buffers.boxes.write(0), i,
                                   streams.ai_core));
       DAGSCHED_TRY("infer", i, aclrtRecordEvent(events.decode_infer_done[i], streams.ai_core));
 
       // infer@i before download@i (RAW on boxes)
       DAGSCHED_TRY("download", i, aclrtStreamWaitEvent(streams.d2h, events.decode_infer_done[i]));
-      // draw@i-2 before download@i (WAR on result)
-      DAGSCHED_TRY("download", i, aclrtStreamWaitEvent(streams.d2h, events.draw_done[i - 2]));
-      // download: copy boxes@i to result@i
+      // draw@i-1 before download@i (WAR on result)
+      DAGSCHED_TRY("download", i, aclrtStreamWaitEvent(streams.d2h, events.draw_done[i - 1]));
+      // download: copy boxes to result
       DAGSCHED_TRY("download", i,
-                   aclrtMemcpyAsync(buffers.result[i], buffers.result.size, buffers.boxes[i], buffers.boxes.size,
+                   aclrtMemcpyAsync(buffers.result[0], buffers.result.size, buffers.boxes[0], buffers.boxes.size,
                                     ACL_MEMCPY_DEVICE_TO_HOST, streams.d2h));
       DAGSCHED_TRY("download", i, aclrtRecordEvent(events.download_done[i], streams.d2h));
 
@@ -681,7 +681,7 @@ class Pipeline {
       DAGSCHED_TRY("draw", i, aclrtStreamWaitEvent(streams.draw_boxes, events.download_done[i]));
       // draw: host draw_boxes
       {
-        const auto result = buffers.result.read(i);
+        const auto result = buffers.result.read(0);
         DAGSCHED_TRY("draw", i, on_host(streams.draw_boxes, [=, &hooks] { return hooks.draw_boxes(result, i); }));
       }
       DAGSCHED_TRY("draw", i, aclrtRecordEvent(events.draw_done[i], streams.draw_boxes));

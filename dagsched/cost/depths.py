@@ -1,0 +1,188 @@
+"""Choose ring depths by the model: the least memory with which a loop is as fast as its streams allow.
+
+A set of depths is fast enough where no cycle of the loop's graph takes longer than its distance allows. Where one does,
+every set that is fast enough and at least as deep has a deeper ring on that cycle; so deepening each ring on it by one
+step, cheapest set first, meets the cheapest set that is fast enough first. The search is exact; where it grows beyond
+``MOST_TRIED`` sets, the cheapest ring of each slow cycle is deepened instead, and every ring is then tried shorter.
+
+Without a limit on memory one search is enough. With one, or for the table of ``--explain-rings``, searches for ever
+faster sets give every worthwhile pair of memory and interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heappop, heappush
+
+from dagsched.cost.bounds import Edge, find_slow_cycle
+from dagsched.cost.loop_graph import LoopGraph
+from dagsched.plan.model import Buffer
+from dagsched.plan.rings import RingRange
+
+MOST_TRIED = 3_000
+"""Sets of depths that one search looks at."""
+
+_NEARER = Fraction(1, 10**40)
+"""Less than any difference between two ratios of times in picoseconds and distances in iterations."""
+
+Depths = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RingPoint:
+    """Depths by buffer, the bytes of these rings by place, and what they make of the loops.
+
+    ``slowdown`` is the largest interval of a loop over what its streams allow (1: the limit is reached); ``interval``
+    is that of the slowest loop, in ticks.
+    """
+
+    depths: dict[str, int]
+    memory: dict[str, int]
+    interval: Fraction
+    slowdown: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class RingChoice:
+    """The point that was chosen, and all points that were found, from the least memory to the fastest.
+
+    ``exact``: no other depths with as little memory are as fast, as far as the model's graph tells.
+    """
+
+    chosen: RingPoint
+    points: tuple[RingPoint, ...]
+    exact: bool
+
+
+class DepthSearch:
+    """One plan's rings and loops; ``room`` is how many bytes its rings may take, by place (absent: any)."""
+
+    def __init__(
+        self,
+        graphs: Sequence[LoopGraph],
+        ranges: Mapping[str, RingRange],
+        buffers: Mapping[str, Buffer],
+        room: Mapping[str, int],
+    ) -> None:
+        self.graphs = graphs
+        self.names = tuple(ranges)
+        self.ranges = [ranges[name] for name in self.names]
+        self.sizes = [buffers[name].size for name in self.names]
+        self.places = [buffers[name].place.value for name in self.names]
+        self.room = room
+        self.exact = True
+
+    def least(self) -> Depths:
+        """The fewest slots that the plan's meaning allows."""
+        return tuple(choice.least for choice in self.ranges)
+
+    def cheapest(self, slowdown: Fraction) -> Depths | None:
+        """The depths of least memory whose slowdown is at most this; None where nothing within the room is as fast."""
+        start = self.least()
+        if not self.fits(start):
+            return None
+        line = [(self.price(start), start)]
+        seen = {start}
+        for _ in range(MOST_TRIED):
+            if not line:
+                return None
+            _, depths = heappop(line)
+            slow = self.slow_rings(depths, slowdown)
+            if slow is None:
+                return depths
+            for ring in slow:
+                deeper = self.deepen(depths, ring)
+                if deeper is not None and deeper not in seen and self.fits(deeper):
+                    seen.add(deeper)
+                    heappush(line, (self.price(deeper), deeper))
+        self.exact = False
+        return self.greedy(slowdown)
+
+    def greedy(self, slowdown: Fraction) -> Depths | None:
+        """Some depths that are fast enough: deepen what costs least, then shorten what need not be as deep."""
+        depths = self.least()
+        while (slow := self.slow_rings(depths, slowdown)) is not None:
+            options = [deeper for ring in slow if (deeper := self.deepen(depths, ring)) and self.fits(deeper)]
+            if not options:
+                return None
+            depths = min(options, key=self.price)
+        for ring in sorted(range(len(depths)), key=lambda ring: -self.sizes[ring]):
+            while (shorter := self.shorten(depths, ring)) and self.slow_rings(shorter, slowdown) is None:
+                depths = shorter
+        return depths
+
+    def slow_rings(self, depths: Depths, slowdown: Fraction) -> list[int] | None:
+        """The rings on a cycle that is too slow (none: no depth helps), or None where there is no such cycle."""
+        named = dict(zip(self.names, depths, strict=True))
+        for graph in self.graphs:
+            edges: dict[Edge, int | None] = dict.fromkeys(graph.fixed)
+            for ring, name in enumerate(self.names):
+                for edge in graph.ring_edges(name, named[name]):
+                    edges.setdefault(edge, ring)
+            cycle = find_slow_cycle(graph.ticks, list(edges), graph.floor * slowdown)
+            if cycle is not None:
+                return sorted({found for edge in cycle if (found := edges[edge]) is not None})
+        return None
+
+    def deepen(self, depths: Depths, ring: int) -> Depths | None:
+        """The same with one ring a step deeper, as far as its range and the plan's meaning allow."""
+        return self.step(depths, ring, range(depths[ring] + 1, self.ranges[ring].most + 1))
+
+    def shorten(self, depths: Depths, ring: int) -> Depths | None:
+        """The same with one ring a step shorter."""
+        return self.step(depths, ring, range(depths[ring] - 1, self.ranges[ring].least - 1, -1))
+
+    def step(self, depths: Depths, ring: int, options: range) -> Depths | None:
+        depth = next((depth for depth in options if self.ranges[ring].keeps(depth)), None)
+        return None if depth is None else (*depths[:ring], depth, *depths[ring + 1 :])
+
+    def price(self, depths: Depths) -> tuple[int, int]:
+        """Bytes, then slots."""
+        return sum(size * depth for size, depth in zip(self.sizes, depths, strict=True)), sum(depths)
+
+    def memory(self, depths: Depths) -> dict[str, int]:
+        """Bytes by place."""
+        total: dict[str, int] = dict.fromkeys(self.places, 0)
+        for place, size, depth in zip(self.places, self.sizes, depths, strict=True):
+            total[place] += size * depth
+        return total
+
+    def fits(self, depths: Depths) -> bool:
+        """Whether the rings are within the room that they have."""
+        return all(bytes_ <= self.room.get(place, bytes_) for place, bytes_ in self.memory(depths).items())
+
+    def point(self, depths: Depths) -> RingPoint:
+        """What given depths come to."""
+        named = dict(zip(self.names, depths, strict=True))
+        intervals = [graph.interval_at(named) for graph in self.graphs]
+        pairs = [(interval, graph.floor) for interval, graph in zip(intervals, self.graphs, strict=True)]
+        slowdown = max((interval / floor for interval, floor in pairs if floor), default=Fraction(1))
+        return RingPoint(named, self.memory(depths), max(intervals, default=Fraction(0)), slowdown)
+
+    def points(self) -> Iterator[RingPoint]:
+        """All pairs of memory and slowdown of which none is better in both, from the least memory up."""
+        depths: Depths | None = self.least() if self.fits(self.least()) else None
+        while depths is not None:
+            point = self.point(depths)
+            yield point
+            if point.slowdown <= 1:
+                return
+            depths = self.cheapest(max(Fraction(1), point.slowdown - _NEARER))
+
+
+def choose_depths(search: DepthSearch, *, table: bool = False, slowdown: Fraction = Fraction(1)) -> RingChoice | None:
+    """The least memory for the slowdown, or else the fastest that fits; None where not even the shortest rings fit.
+
+    ``table`` finds all points in any case.
+    """
+    depths = None if table else search.cheapest(slowdown)
+    if depths is not None:
+        point = search.point(depths)
+        return RingChoice(point, (point,), search.exact)
+    points = tuple(search.points())
+    if not points:
+        return None
+    chosen = next((point for point in points if point.slowdown <= slowdown), points[-1])
+    return RingChoice(chosen, points, search.exact)

@@ -1,0 +1,198 @@
+"""A loop as a marked graph: ops with durations, and edges that say how many iterations later one op follows another.
+
+Three things make edges: hazards (of fixed buffers, and of each ring at each depth that may be chosen), the streams that
+ops share, and copies that hold up the issuing thread. The maximum cycle ratio of the graph is a limit for the loop's
+interval on those streams; where no engine is shared between streams it is the interval itself (max-plus theory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+
+from dagsched.cost.bounds import ISSUING, Bound, Edge, bound_interval, find_busiest_engine, find_cycle_ratio
+from dagsched.cost.durations import OpCost
+from dagsched.cost.model import Device
+from dagsched.cost.queues import to_ticks
+from dagsched.hazards.steady import LoopEdge, find_loop_edges, restrict_plan
+from dagsched.hazards.sweep import Sweep
+from dagsched.plan.model import Plan, Ring
+from dagsched.plan.resolve import resolve_depths
+from dagsched.plan.rings import RingRange, find_ring_ranges
+from dagsched.plan.segments import Segment, split_segments
+
+
+class RingEdges:
+    """The edges that rings add, by buffer and depth, found when they are first asked for.
+
+    ``ordered`` is the plan before its rings are fixed; ``ranges`` are the buffers whose depth may be chosen.
+    """
+
+    def __init__(self, ordered: Plan, ranges: Mapping[str, RingRange]) -> None:
+        self.ordered = ordered
+        self.ranges = dict(ranges)
+        self.cache: dict[tuple[str, int], tuple[tuple[LoopEdge, ...], ...]] = {}
+
+    def at(self, buffer: str, depth: int) -> tuple[tuple[LoopEdge, ...], ...]:
+        """For each segment of the plan the edges of one buffer at one depth."""
+        key = buffer, depth
+        if key not in self.cache:
+            alone = restrict_plan(self.ordered, [buffer], after=False)
+            self.cache[key] = find_loop_edges(Sweep(resolve_depths(alone, {buffer: depth})))
+        return self.cache[key]
+
+    def fixed(self, resolved: Plan) -> tuple[tuple[LoopEdge, ...], ...]:
+        """For each segment the edges that no choice changes: those of all other buffers, and ``after:``."""
+        others = [name for name in resolved.buffers if name not in self.ranges]
+        return find_loop_edges(Sweep(restrict_plan(resolved, others, after=True)))
+
+
+def ring_edges(ordered: Plan) -> RingEdges:
+    """The rings of an ordered plan whose depth may be chosen."""
+    return RingEdges(ordered, find_ring_ranges(ordered, split_segments(ordered)))
+
+
+@dataclass(frozen=True, slots=True)
+class LoopGraph:
+    """One loop: ops by name with their ticks, the edges that no depth changes, and those of each ring at each depth.
+
+    Edges number the loop's ops from 0. ``floor`` is what no depth can beat on these streams, in ticks an iteration.
+    """
+
+    segment: int
+    first: int
+    ops: tuple[str, ...]
+    ticks: tuple[int, ...]
+    fixed: tuple[Edge, ...]
+    rings: RingEdges
+    floor: Fraction = Fraction(0)
+
+    def ring_edges(self, buffer: str, depth: int) -> list[Edge]:
+        """The edges of one ring at a depth."""
+        return [local_edge(edge, self.first) for edge in self.rings.at(buffer, depth)[self.segment]]
+
+    def edges_at(self, depths: Mapping[str, int]) -> list[Edge]:
+        """All edges for given depths."""
+        return [*self.fixed, *(edge for name, depth in depths.items() for edge in self.ring_edges(name, depth))]
+
+    def interval_at(self, depths: Mapping[str, int]) -> Fraction:
+        """Ticks an iteration for given depths, as far as the graph tells."""
+        return max(self.floor, find_cycle_ratio(self.ticks, list(dict.fromkeys(self.edges_at(depths))))[0])
+
+
+def local_edge(edge: LoopEdge, first: int) -> Edge:
+    """A hazard as an edge between ops numbered within their loop, the first of which is ``first`` in the plan."""
+    return edge.before - first, edge.after - first, edge.distance
+
+
+def order_edges(members: Sequence[int]) -> list[Edge]:
+    """What a stream adds that runs these ops in this order in each iteration."""
+    ring = [(a, b, 0) for a, b in pairwise(members)]
+    return [*ring, (members[-1], members[0], 1)] if members else []
+
+
+def blocking_edges(segment: Segment, costs: Mapping[str, OpCost]) -> list[Edge]:
+    """A copy of pageable memory holds the issuing thread, so all that is issued later starts behind it."""
+    edges: list[Edge] = []
+    for number, op in enumerate(segment.ops):
+        if costs[op.name].blocks:
+            edges += [(number, other, 0 if other > number else 1) for other in range(len(segment.ops))]
+    return edges
+
+
+def build_graphs(
+    resolved: Plan, rings: RingEdges, stream_of: Sequence[int], costs: Mapping[str, OpCost], device: Device
+) -> list[LoopGraph]:
+    """A graph for every loop of a resolved plan with ops on streams (by number); ``resolved`` has any depths."""
+    fixed = rings.fixed(resolved)
+    most = {name: choice.most for name, choice in rings.ranges.items()}
+    graphs = []
+    for number, segment in enumerate(split_segments(resolved)):
+        if segment.loop is None or not segment.ops:
+            continue
+        names = tuple(op.name for op in segment.ops)
+        streams: dict[int, list[int]] = {}
+        for at in range(len(names)):
+            streams.setdefault(stream_of[segment.first + at], []).append(at)
+        edges = [local_edge(edge, segment.first) for edge in fixed[number]]
+        for members in streams.values():
+            edges += order_edges(members)
+        edges += blocking_edges(segment, costs)
+        graph = LoopGraph(
+            segment=number,
+            first=segment.first,
+            ops=names,
+            ticks=tuple(to_ticks(costs[name].seconds) for name in names),
+            fixed=tuple(dict.fromkeys(edges)),
+            rings=rings,
+            floor=max(bound.ticks for bound in load_bounds(names, costs, device)),
+        )
+        graphs.append(replace(graph, floor=graph.interval_at(most)))
+    return graphs
+
+
+def load_bounds(ops: Sequence[str], costs: Mapping[str, OpCost], device: Device) -> list[Bound]:
+    """What the busiest engine and the thread that issues everything take for an iteration."""
+    issuing = Fraction(to_ticks(device.calls.issue) * len(ops))
+    return [find_busiest_engine(ops, costs), Bound(issuing, reason=ISSUING)]
+
+
+def bound_loops(resolved: Plan, rings: RingEdges, costs: Mapping[str, OpCost], device: Device) -> dict[int, Bound]:
+    """What no streams and no allowed depths can beat, for every loop by the number of its segment."""
+    fixed = rings.fixed(resolved)
+    bounds = {}
+    for number, segment in enumerate(split_segments(resolved)):
+        if segment.loop is None:
+            continue
+        labelled = list(fixed[number])
+        for name, choice in rings.ranges.items():
+            labelled += rings.at(name, choice.most)[number]
+        edges: dict[Edge, LoopEdge] = {}
+        for label in labelled:
+            edges.setdefault(local_edge(label, segment.first), label)
+        for edge in blocking_edges(segment, costs):
+            edges.setdefault(edge, LoopEdge(*edge, "", "BLOCK"))
+        names = [op.name for op in segment.ops]
+        bound = bound_interval(names, costs, list(edges), to_ticks(device.calls.issue))
+        if bound.cycle:
+            links = [edges.get(edge) for edge in bound.cycle]
+            bound = replace(bound, reason=describe_cycle(names, segment, bound.cycle, links, rings.ordered))
+        bounds[number] = bound
+    return bounds
+
+
+def describe_cycle(
+    names: Sequence[str],
+    segment: Segment,
+    cycle: Sequence[Edge],
+    links: Sequence[LoopEdge | None],
+    ordered: Plan,
+) -> str:
+    """The links of a cycle that lead from one iteration to a later one, and what would loosen them."""
+    assert segment.loop is not None
+    if len(cycle) == 1 and links[0] is None:
+        return f"{names[cycle[0][0]]} runs all the time, one iteration after another"
+    index = segment.loop.index
+    parts = []
+    for (before, after, distance), link in zip(cycle, links, strict=True):
+        if distance == 0 or link is None:
+            continue
+        here, there = f"{names[before]}@{index}", f"{names[after]}@{index}+{distance}"
+        if link.kind == "RAW":
+            parts.append(f"{there} reads {link.buffer} of {here}")
+        elif link.kind in ("WAR", "WAW") and _can_deepen(ordered, link.buffer):
+            parts.append(f"{there} waits for {here}: deepen ring {link.buffer}")
+        else:
+            parts.append(f"{there} waits for {here}" + (f", which uses {link.buffer}" if link.buffer else ""))
+    shown = parts if len(parts) <= 3 else [*parts[:3], f"and {len(parts) - 3} more"]
+    return ", ".join(shown) or " -> ".join(names[before] for before, _, _ in cycle)
+
+
+def _can_deepen(ordered: Plan, buffer: str) -> bool:
+    """Whether more slots would keep the plan's meaning."""
+    known = ordered.buffers[buffer]
+    deeper = replace(known, ring=Ring(None, (known.ring.depth or known.ring.min), None))
+    plan = restrict_plan(replace(ordered, buffers={buffer: deeper}), [buffer], after=False)
+    return buffer in find_ring_ranges(plan, split_segments(plan))

@@ -1,0 +1,132 @@
+"""Fix the depth of every ring that the plan leaves open, for given streams.
+
+The model's graph proposes (``dagsched.cost.depths``), the simulator decides. Where no engine is shared between streams
+the two agree. Where they do not, because ops of several streams take turns on an engine or because a loop of constant
+count spends its time on filling up, rings with a slot more are tried; what brings nothing is given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dagsched.cost.depths import Depths, DepthSearch, RingChoice, choose_depths
+from dagsched.cost.durations import op_costs
+from dagsched.cost.loop_graph import RingEdges, build_graphs
+from dagsched.cost.model import Device
+from dagsched.cost.predict import Measured
+from dagsched.diagnostics import Diagnostic, LimitError
+from dagsched.plan.model import Place, Plan
+from dagsched.plan.resolve import resolve_depths
+from dagsched.schedule.streams import Assignment
+
+MOST_SIMULATED = 24
+"""Sets of depths that are simulated at the most."""
+
+WORTH = Fraction(999, 1000)
+"""A deeper ring must bring a run of constant length below this share of its time."""
+
+Measure = Callable[[dict[str, int]], Measured]
+"""What a schedule with rings of given depths takes."""
+
+
+def choose_ring_depths(
+    rings: RingEdges, resolved: Plan, assignment: Assignment, device: Device, measure: Measure, *, table: bool = False
+) -> RingChoice | None:
+    """Depths for the rings with a choice, or None where there are none.
+
+    ``rings`` are those of the ordered plan, ``resolved`` is that plan with any depths. ``table`` asks for all pairs of
+    memory and interval. Raises :class:`LimitError` (C103) where the buffers do not fit into the memory that
+    the plan or the device allows.
+    """
+    ranges = rings.ranges
+    others = {place.value: 0 for place in Place}
+    for buffer in resolved.buffers.values():
+        if buffer.name not in ranges:
+            others[buffer.place.value] += buffer.size * (buffer.ring.depth or 1)
+    limits = memory_limits(resolved, device)
+    room = {place: limit - others[place] for place, limit in limits.items()}
+    least = dict(others)
+    for name, allowed in ranges.items():
+        least[resolved.buffers[name].place.value] += resolved.buffers[name].size * allowed.least
+    require_memory(resolved, device, least)
+    if not ranges:
+        return None
+    graphs = build_graphs(resolved, rings, assignment.stream_of, op_costs(resolved, device), device)
+    search = DepthSearch(graphs, ranges, resolved.buffers, room)
+    choice = choose_depths(search, table=table)
+    assert choice is not None  # the least depths fit
+    return _judge(search, choice, measure)
+
+
+def with_depths(ordered: Plan, resolved: Plan, depths: Mapping[str, int]) -> Plan:
+    """The resolved plan with some of its rings at other depths."""
+    known = {name: buffer.ring.depth or 1 for name, buffer in resolved.buffers.items()}
+    return resolved if known == {**known, **depths} else resolve_depths(ordered, {**known, **depths})
+
+
+def memory_limits(plan: Plan, device: Device) -> dict[str, int]:
+    """Bytes that the buffers of each place may take: the smaller of what plan and device say."""
+    rows = {
+        "host": [plan.memory.host, device.memory.host],
+        "device": [plan.memory.device, device.memory.device],
+    }
+    known = {place: [limit for limit in limits if limit is not None] for place, limits in rows.items()}
+    return {place: min(limits) for place, limits in known.items() if limits}
+
+
+def require_memory(plan: Plan, device: Device, taken: Mapping[str, int]) -> None:
+    """Refuse buffers that do not fit (C103)."""
+    faults = []
+    for place, limit in memory_limits(plan, device).items():
+        if taken[place] > limit:
+            own = plan.memory.host if place == "host" else plan.memory.device
+            who = "the plan allows" if own == limit else f"`{device.name}` has"
+            headline = f"the buffers take at least {taken[place]:,} bytes of {place} memory, and {who} {limit:,}"
+            help_ = "shorten fixed rings, or make buffers smaller"
+            if own == limit:
+                help_ = f"raise `memory: {{{place}: ...}}` in the plan, or shorten fixed rings"
+            faults.append(Diagnostic("C103", headline, None, plan.source, help=help_))
+    if faults:
+        raise LimitError(faults)
+
+
+def _judge(search: DepthSearch, choice: RingChoice, measure: Measure) -> RingChoice:
+    """Let the simulator have the last word on what the graph proposes."""
+    left = MOST_SIMULATED
+    known: dict[Depths, Measured] = {}
+
+    def look(depths: Depths) -> Fraction:
+        nonlocal left
+        if depths not in known:
+            left -= 1
+            known[depths] = measure(dict(zip(search.names, depths, strict=True)))
+        return known[depths].ticks
+
+    depths = tuple(choice.chosen.depths[name] for name in search.names)
+    ticks, looped = look(depths), known[depths].loop is not None
+    if looped and ticks <= choice.chosen.interval:
+        return choice
+    least = Fraction(1) if looped else WORTH
+    best = depths
+    for _ in range(2):  # one slot more, then two: beyond that, turns on an engine do not get better
+        wider = _widen(search, best)
+        if wider == best or left <= 0 or not look(wider) < look(best) * least:
+            break
+        best = wider
+    enough = look(best) / least
+    for ring in sorted(range(len(best)), key=lambda ring: -search.sizes[ring]):
+        while left > 0 and (shorter := search.shorten(best, ring)) and look(shorter) <= enough:
+            best = shorter
+    if best == depths:
+        return choice
+    return replace(choice, chosen=search.point(best), exact=False)
+
+
+def _widen(search: DepthSearch, depths: Depths) -> Depths:
+    """Every ring a slot deeper, as far as there is room."""
+    for ring in range(len(depths)):
+        deeper = search.deepen(depths, ring)
+        depths = deeper if deeper is not None and search.fits(deeper) else depths
+    return depths
