@@ -61,6 +61,9 @@ def _engine_row(engine: Engine) -> list[str]:
         facts.append(f"latency {time_text(engine.latency)}")
     if engine.cores is not None:
         facts.append(f"{engine.cores} cores")
+    facts += [f"{peak / 1e12:g} TFLOP/s" + (f" ({dtype})" if dtype else "") for dtype, peak in engine.flops.items()]
+    if engine.memory_bandwidth is not None:
+        facts.append(f"memory {engine.memory_bandwidth / 1e9:g} GB/s")
     return [escape(engine.name), engine.kind, ", ".join(facts)]
 
 

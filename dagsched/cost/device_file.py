@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from dagsched.cost.quantities import parse_bandwidth
+from dagsched.cost.quantities import parse_bandwidth, parse_flops
+from dagsched.diagnostics import closest
 from dagsched.file_models import FileModel, Given, absent, complaint
 from dagsched.plan.access import AccessError, check_name
+from dagsched.plan.model import DTYPES
 from dagsched.plan.units import UnitError, parse_size, parse_time
 
 _NUMBER = r"^\s*[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*"
@@ -57,6 +59,37 @@ Bandwidth = Annotated[
 ]
 
 
+def _need_peak(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise complaint(f"the peak `{value}` has no unit", remedy=f"write `{value} TFLOP/s`")
+    return value
+
+
+Peak = Annotated[
+    str,
+    BeforeValidator(_need_peak),
+    AfterValidator(_readable(parse_flops)),
+    Field(json_schema_extra={"pattern": _NUMBER + "(FLOP|kFLOP|MFLOP|GFLOP|TFLOP|PFLOP)/s\\s*$"}),
+]
+
+
+def _check_peaks(value: dict[str, Any]) -> dict[str, Any]:
+    for name in value:
+        if name not in DTYPES:
+            near = closest(name, DTYPES)
+            raise complaint(f"there is no dtype `{name}`", remedy=f"write `{near or 'float16'}`", key=name)
+    return value
+
+
+def _peak_kind(value: Any) -> str:
+    return "(by dtype)" if isinstance(value, dict) else "(any)"
+
+
+Peaks = Annotated[
+    Annotated[Peak, Tag("(any)")]
+    | Annotated[Annotated[dict[str, Peak], AfterValidator(_check_peaks)], Tag("(by dtype)")],
+    Discriminator(_peak_kind),
+]
 Size = Annotated[
     int | str,
     AfterValidator(_readable(parse_size)),
@@ -109,6 +142,17 @@ class EngineEntry(FileModel):
         default_factory=absent,
         description="Cores that ops with `cores:` share; a multiple of `lanes`. An op without takes one lane's part.",
         examples=[20],
+    )
+
+    flops: Given[Peaks] = Field(
+        default_factory=absent,
+        description="Peak operations a second of all cores together, of any type or by dtype: for ops with `work:`.",
+        examples=[{"float16": "256 TFLOP/s"}],
+    )
+    memory_bandwidth: Given[Bandwidth] = Field(
+        default_factory=absent,
+        description="Bytes a second that compute ops move from and to device memory: for ops with `work:`.",
+        examples=["1.2 TB/s"],
     )
 
     @model_validator(mode="after")

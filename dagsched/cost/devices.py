@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagsched.cost.model import CallCosts, Device, Engine, Limits
-from dagsched.cost.quantities import parse_bandwidth
+from dagsched.cost.quantities import parse_bandwidth, parse_flops
 from dagsched.diagnostics import Diagnostic, PlanError, Source, UsageError, Where, closest
 from dagsched.nodes import to_data
 from dagsched.plan.model import Memory
@@ -68,6 +68,8 @@ def device_from_data(data: Mapping[str, Any], name: str) -> Device:
             bandwidth=parse_bandwidth(entry["bandwidth"]) if "bandwidth" in entry else None,
             latency=parse_time(entry["latency"]) if "latency" in entry else 0.0,
             cores=entry.get("cores"),
+            flops=_peaks(entry.get("flops", {})),
+            memory_bandwidth=parse_bandwidth(entry["memory_bandwidth"]) if "memory_bandwidth" in entry else None,
         )
         for key, entry in data["engines"].items()
     }
@@ -80,6 +82,11 @@ def device_from_data(data: Mapping[str, Any], name: str) -> Device:
         description=data.get("description", ""),
         sources=tuple(data.get("sources", ())),
     )
+
+
+def _peaks(entry: str | Mapping[str, str]) -> dict[str, float]:
+    by_dtype = {"": entry} if isinstance(entry, str) else entry
+    return {dtype: parse_flops(text) for dtype, text in by_dtype.items()}
 
 
 @cache

@@ -1,4 +1,7 @@
-"""How long an op takes: the time that the plan states, else what size, bandwidth and latency give.
+"""How long an op takes: the time that the plan states, else what size, bandwidth and latency give, or its work.
+
+Work is timed by the roofline: the longer of its operations at the engine's peak (of the cores that the op has) and its
+bytes at the bandwidth of device memory, which all cores share and one core can use up.
 
 An op has one duration for all iterations: regions that move with the loop are measured in iteration 0, buffers whose
 size varies at their capacity. Where neither a time nor a bandwidth is known the duration is 0 and marked as unknown,
@@ -8,12 +11,14 @@ so that a report can say what its figures leave out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 
 from dagsched.cost.engines import engine_capacity, engine_for, engine_share
 from dagsched.cost.model import Device, Engine
+from dagsched.diagnostics import Diagnostic, PlanError
 from dagsched.plan.expressions import names_in
-from dagsched.plan.model import Access, Op, OpKind, Plan
+from dagsched.plan.model import Access, Op, OpKind, Plan, Work
 from dagsched.plan.regions import box_of
 
 _MANY = 1 << 62
@@ -43,7 +48,7 @@ def op_seconds(op: Op, plan: Plan, device: Device) -> float:
 def op_cost(op: Op, plan: Plan, device: Device) -> OpCost:
     """Engine, duration and share of an op; raises :class:`PlanError` as :func:`engine_for` does."""
     engine = engine_for(op, plan, device)
-    seconds, known = _duration(op, plan, engine)
+    seconds, known = _duration(op, plan, engine, device)
     share = min(engine_share(op, engine), engine_capacity(engine))
     blocks = op.kind is OpKind.COPY and any(plan.buffers[access.buffer].pageable for access in op.accesses)
     return OpCost(engine, seconds, known, share, blocks)
@@ -66,9 +71,49 @@ def moved_bytes(access: Access, plan: Plan) -> int:
     return prod(widths) * buffer.itemsize
 
 
-def _duration(op: Op, plan: Plan, engine: Engine) -> tuple[float, bool]:
+def _duration(op: Op, plan: Plan, engine: Engine, device: Device) -> tuple[float, bool]:
     if op.time is not None:
         return op.time, True
+    if op.work is not None:
+        return _roofline(op, op.work, plan, engine, device), True
     if op.kind not in (OpKind.COPY, OpKind.FILL) or engine.bandwidth is None:
         return 0.0, False
     return engine.latency + moved_bytes(op.accesses[0], plan) / engine.bandwidth, True
+
+
+def _roofline(op: Op, work: Work, plan: Plan, engine: Engine, device: Device) -> float:
+    """Seconds that work takes at the engine's peaks; raises :class:`PlanError` for a peak that is not known (D123)."""
+    seconds = 0.0
+    part = Fraction(min(engine_share(op, engine), engine_capacity(engine)), engine_capacity(engine))
+    if work.flop:
+        peak = engine.flops.get(work.dtype or "")
+        if peak is None and work.dtype is None and len(engine.flops) == 1:
+            peak = next(iter(engine.flops.values()))
+        if peak is None:
+            peak = engine.flops.get("")
+        if peak is None:
+            raise PlanError([_no_peak(op, work, plan, engine, device)])
+        seconds = work.flop / (peak * float(part))
+    if work.bytes:
+        if engine.memory_bandwidth is None:
+            headline = _unknown(op, engine, device, "`memory_bandwidth`")
+            help_ = f"add `memory_bandwidth: ... GB/s` to `{engine.name}` in a device profile, or give a `time`"
+            raise PlanError([Diagnostic("D123", headline, op.where, plan.source, help=help_)])
+        seconds = max(seconds, work.bytes / engine.memory_bandwidth)
+    return engine.latency + seconds
+
+
+def _no_peak(op: Op, work: Work, plan: Plan, engine: Engine, device: Device) -> Diagnostic:
+    if engine.flops and work.dtype is None:
+        known = ", ".join(f"`{dtype}`" for dtype in engine.flops)
+        headline = f"the peak of engine `{engine.name}` depends on the dtype, and `{op.name}` does not say which"
+        help_ = f"write `work: {{dtype: {next(iter(engine.flops))}, ...}}`"
+        return Diagnostic("D123", headline, op.where, plan.source, notes=(f"peaks: {known}",), help=help_)
+    peak = f"{{{work.dtype}: ... TFLOP/s}}" if work.dtype else "... TFLOP/s"
+    help_ = f"add `flops: {peak}` to `{engine.name}` in a device profile, or give a `time`"
+    what = f"peak for `{work.dtype}` under `flops`" if work.dtype and engine.flops else "`flops`"
+    return Diagnostic("D123", _unknown(op, engine, device, what), op.where, plan.source, help=help_)
+
+
+def _unknown(op: Op, engine: Engine, device: Device, what: str) -> str:
+    return f"`{op.name}` states its work, and engine `{engine.name}` of `{device.name}` has no {what}"

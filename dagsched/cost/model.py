@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,7 +16,8 @@ class Engine:
     """A hardware unit that runs ``lanes`` ops at once.
 
     ``bandwidth`` is in bytes per second and ``latency`` in seconds (copy engines); ``cores`` are shared by ops that
-    state how many they need.
+    state how many they need. ``flops`` are peak operations a second of all cores together, by dtype (``""``: of any),
+    ``memory_bandwidth`` is in bytes a second: from them follows the time of ops that state their work.
     """
 
     name: str
@@ -24,6 +26,8 @@ class Engine:
     bandwidth: float | None = None
     latency: float = 0.0
     cores: int | None = None
+    flops: Mapping[str, float] = field(default_factory=dict)
+    memory_bandwidth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

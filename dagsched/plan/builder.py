@@ -47,6 +47,12 @@ class FunctionOptions(OpOptions, total=False):
     cores: int | None
 
 
+class ComputeOptions(FunctionOptions, total=False):
+    """What compute ops may say besides: ``work={"flop": 12.3e9, "bytes": "4MiB"}`` instead of a time."""
+
+    work: Mapping[str, float | str] | None
+
+
 class _CallSite(Lines):
     """The place of all that one call added."""
 
@@ -147,7 +153,7 @@ class Plan:
         self._op(name, {"fill": {"to": target, "value": value}}, options)
         return name
 
-    def compute(self, name: str, function: str | None = None, **options: Unpack[FunctionOptions]) -> str:
+    def compute(self, name: str, function: str | None = None, **options: Unpack[ComputeOptions]) -> str:
         """Add a function on the device, by default the one of the op's name; returns the op's name."""
         self._op(None if function is None else name, {"compute": name if function is None else function}, options)
         return name

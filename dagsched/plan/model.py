@@ -125,11 +125,24 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What a compute op does, from which a device's peaks give its time: operations, bytes of device memory moved.
+
+    ``dtype`` is the type that it computes in, where the device's peak depends on that.
+    """
+
+    flop: float = 0.0
+    bytes: int = 0
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One copy, compute, host or fill operation.
 
     A copy has exactly two accesses, the read first. ``function`` is the compute or host function's name, ``args`` maps
-    its parameter names to buffers where they differ, ``value`` is a fill's byte, ``time`` is in seconds.
+    its parameter names to buffers where they differ, ``value`` is a fill's byte, ``time`` is in seconds (or ``work``
+    says from what it follows).
     ``indices`` holds the values of unrolled inner loops, outermost first.
     """
 
@@ -144,6 +157,7 @@ class Op:
     stream: str | None = None
     cores: int | None = None
     time: float | None = None
+    work: Work | None = None
     priority: int | None = None
     indices: tuple[tuple[str, int], ...] = ()
     where: Where | None = field(default=None, compare=False)

@@ -55,6 +55,25 @@ AccessText = Annotated[str, Field(min_length=1)]
 """``NAME``, ``NAME@EXPR`` (a version) or ``NAME[lo:hi]`` (a region), or both."""
 
 
+Flop = Annotated[
+    int | float | str,
+    Field(
+        json_schema_extra={
+            "anyOf": [
+                {"type": "number", "minimum": 0},
+                {"type": "string", "pattern": _QUANTITY + "(FLOP|kFLOP|MFLOP|GFLOP|TFLOP|PFLOP)\\s*$"},
+            ]
+        }
+    ),
+]
+
+
+def _check_work(value: Any) -> Any:
+    if isinstance(value, dict) and not {"flop", "bytes"} & set(value) and not set(value) - {"dtype"}:
+        raise complaint("`work` says neither operations nor bytes", remedy="write `work: {flop: 12.3e9, bytes: 4MiB}`")
+    return value
+
+
 class RingBounds(FileModel):
     """Bounds for the number of slots that the compiler picks."""
 
@@ -177,10 +196,33 @@ class FunctionEntry(OpEntry):
     )
 
 
+class WorkEntry(FileModel):
+    """What a compute op does; the device's peaks say how long that takes."""
+
+    flop: Given[Flop] = Field(
+        default_factory=absent, description="Arithmetic operations, as a number or with a unit.", examples=[12.3e9]
+    )
+    bytes: Given[int | str] = Field(
+        default_factory=absent,
+        description="Bytes of device memory that it reads and writes, or a number with a unit.",
+        examples=["4MiB"],
+        json_schema_extra=_SIZE_SCHEMA,
+    )
+    dtype: Given[str] = Field(
+        default_factory=absent, description="The type it computes in, where the peak depends on it.",
+        examples=["float16"],
+    )  # fmt: skip
+
+
 class ComputeEntry(FunctionEntry):
     """A function on the device."""
 
     compute: str = Field(description="The function's name.", examples=["resize"])
+    work: Given[Annotated[WorkEntry, BeforeValidator(_check_work)]] = Field(
+        default_factory=absent,
+        description="What it does, instead of a time: the device's peaks say how long that takes.",
+        examples=[{"flop": 12.3e9, "bytes": "4MiB"}],
+    )
 
 
 class HostEntry(FunctionEntry):

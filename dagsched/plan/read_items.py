@@ -24,7 +24,7 @@ from dagsched.plan.expressions import (
     names_in,
 )
 from dagsched.plan.findings import Findings
-from dagsched.plan.model import Access, After, Buffer, Loop, Mode, Op, OpKind
+from dagsched.plan.model import DTYPES, Access, After, Buffer, Loop, Mode, Op, OpKind, Work
 from dagsched.plan.plan_file import (
     ComputeEntry,
     CopyEntry,
@@ -34,7 +34,7 @@ from dagsched.plan.plan_file import (
     LoopEntry,
     OpEntry,
 )
-from dagsched.plan.units import UnitError, parse_time
+from dagsched.plan.units import UnitError, parse_flop, parse_size, parse_time
 
 Entry = CopyEntry | ComputeEntry | HostEntry | FillOpEntry | LoopEntry
 
@@ -207,6 +207,7 @@ class ItemReader:
             stream=entry.stream,
             cores=entry.cores if isinstance(entry, FunctionEntry) else None,
             time=self.time(entry, place),
+            work=self.work(entry, place, name),
             priority=entry.priority,
             where=where,
         )
@@ -231,6 +232,28 @@ class ItemReader:
             node = place.by_key["time"][1]
             self.findings.report("P104", error.message, node.within(error.offset), remedy=error.remedy)
             return None
+
+    def work(self, entry: OpEntry, place: Node, name: str) -> Work | None:
+        if not isinstance(entry, ComputeEntry) or entry.work is None:
+            return None
+        key, body = place.by_key["work"]
+        if entry.time is not None:
+            label = Label(place.by_key["time"][0].where, "the time stands here")
+            headline = f"`{name}` has both a `time` and `work`, which gives one"
+            self.findings.report("P151", headline, key.where, labels=[label], remedy="drop one of them")
+        flop, moved = 0.0, 0
+        try:
+            node = body.get("flop")
+            flop = 0.0 if entry.work.flop is None else parse_flop(entry.work.flop)
+            node = body.get("bytes")
+            moved = 0 if entry.work.bytes is None else parse_size(entry.work.bytes)
+        except UnitError as error:
+            where = body.where if node is None else node.within(error.offset)
+            self.findings.report("P104", error.message, where, remedy=error.remedy)
+        dtype, at = entry.work.dtype, body.get("dtype")
+        if dtype is not None and dtype not in DTYPES:
+            self.findings.unknown("P122", "dtype", dtype, DTYPES, body.where if at is None else at.where)
+        return Work(flop, moved, dtype)
 
     def after(self, entry: OpEntry, place: Node, name: str, loops: tuple[tuple[str, int], ...]) -> tuple[After, ...]:
         found = (self.one_after(node, name, loops) for node in place.by_key["after"][1].items) if entry.after else ()

@@ -22,6 +22,12 @@ TIMES: dict[str, Decimal] = {
 }  # fmt: skip
 """Seconds per unit; ``µs`` is read as ``us``."""
 
+FLOPS: dict[str, Decimal] = {
+    "FLOP": Decimal(1), "kFLOP": Decimal(10**3), "MFLOP": Decimal(10**6), "GFLOP": Decimal(10**9),
+    "TFLOP": Decimal(10**12), "PFLOP": Decimal(10**15),
+}  # fmt: skip
+"""Arithmetic operations per unit."""
+
 MAX_TIME = 10**9
 """Seconds (32 years); a longer op is a slip of the unit."""
 
@@ -71,6 +77,18 @@ def parse_time(text: str) -> float:
     if seconds > MAX_TIME:
         raise UnitError(f"a time of `{_cut(text)}` is longer than {MAX_TIME:,} s")
     return float(seconds)
+
+
+def parse_flop(value: int | float | str) -> float:
+    """Arithmetic operations, from 0 up; a plain number counts single ones. Raises :class:`UnitError`."""
+    text = value if isinstance(value, str) else repr(value)
+    number, unit = _split(text, FLOPS, "a number of operations", "12.3 GFLOP")
+    operations = number * FLOPS[unit] if unit else number
+    if operations < 0:
+        raise UnitError(f"a number of operations cannot be negative, as `{_cut(text)}` is")
+    if operations > MAX_MAGNITUDE:
+        raise UnitError(f"`{_cut(text)}` operations are too many for one op")
+    return float(operations)
 
 
 def _split(text: str, units: Mapping[str, object], what: str, example: str) -> tuple[Decimal, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dagsched.plan.access import access_text, exact_text
 from dagsched.plan.expressions import Int
-from dagsched.plan.model import Access, After, Buffer, Loop, Mode, Op, OpKind, Plan, Ring
+from dagsched.plan.model import Access, After, Buffer, Loop, Mode, Op, OpKind, Plan, Ring, Work
 from dagsched.plan.units import size_text, time_text
 from dagsched.yaml_nodes import resolve_scalar
 
@@ -135,9 +135,21 @@ def _op_data(item: Op, path: Path, homes: dict[str, Path]) -> dict[str, Any]:
         "stream": item.stream,
         "cores": item.cores,
         "time": None if item.time is None else time_text(item.time),
+        "work": None if item.work is None else _work_data(item.work),
         "priority": item.priority,
     }
     data.update({key: value for key, value in options.items() if value is not None})
+    return data
+
+
+def _work_data(work: Work) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if work.flop or not work.bytes:
+        data["flop"] = int(work.flop) if work.flop.is_integer() else work.flop
+    if work.bytes:
+        data["bytes"] = _size_data(work.bytes)
+    if work.dtype is not None:
+        data["dtype"] = work.dtype
     return data
 
 

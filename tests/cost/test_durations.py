@@ -135,3 +135,102 @@ def test_moved_bytes(plan: Plan) -> None:
     assert [moved_bytes(access, plan) for access in part.accesses] == [1024, 1024]
     small = replace(plan, params={**plan.params, "rows": 7})
     assert [moved_bytes(access, small) for access in part.accesses] == [7 * 32, 7 * 32]
+
+
+WORKED = """\
+dagsched: 1
+device:
+  name: card
+  engines:
+    core: {kind: compute, cores: 20, latency: 1 us, flops: {float16: 200 TFLOP/s, float32: 50 TFLOP/s}, memory_bandwidth: 1 TB/s}
+    old: {kind: compute, lanes: 2, flops: 1 TFLOP/s}
+buffers:
+  d: {place: device, size: 1MB, input: true}
+  t: {place: device, size: 1MB, output: true}
+ops:
+  - {name: op, compute: f, reads: [d], writes: [t], WORK}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("work", "seconds"),
+    [
+        ("work: {flop: 2 GFLOP, dtype: float16}", 1e-6 + 2e9 / 200e12),
+        ("work: {flop: 2.0e9, dtype: float32}", 1e-6 + 2e9 / 50e12),
+        ("work: {flop: 2 GFLOP, dtype: float32}, cores: 5", 1e-6 + 2e9 / 50e12 * 4),
+        ("work: {flop: 2 GFLOP, bytes: 400MB, dtype: float16}", 1e-6 + 400e6 / 1e12),
+        ("work: {bytes: 400MB}, cores: 1", 1e-6 + 400e6 / 1e12),
+        ("work: {flop: 3000000, dtype: int8}, engine: old", 3e6 / 0.5e12),  # a lane is half of it
+        ("work: {flop: 0, bytes: 1MB}", 1e-6 + 1e-6),
+    ],
+)
+def test_work_takes_what_the_roofline_says(work: str, seconds: float) -> None:
+    plan = read_plan(Source("p.yaml", WORKED.replace("WORK", work)))
+    cost = op_cost(find(plan, "op"), plan, load_device(plan.device))
+    assert cost.seconds == pytest.approx(seconds, rel=1e-12)
+    assert cost.known
+
+
+@pytest.mark.parametrize(
+    ("work", "headline", "help_"),
+    [
+        ("work: {flop: 1 GFLOP}", "depends on the dtype", "write `work: {dtype: float16, ...}`"),
+        ("work: {flop: 1, dtype: int8}", "has no peak for `int8` under `flops`", "add `flops: {int8: ... TFLOP/s}` to"),
+        ("work: {bytes: 1MB}, engine: old", "has no `memory_bandwidth`", "add `memory_bandwidth: ... GB/s` to `old`"),
+    ],
+)
+def test_a_peak_that_is_missing_is_named(work: str, headline: str, help_: str) -> None:
+    plan = read_plan(Source("p.yaml", WORKED.replace("WORK", work)))
+    with pytest.raises(PlanError) as raised:
+        op_cost(find(plan, "op"), plan, load_device(plan.device))
+    (found,) = raised.value.diagnostics
+    assert found.code == "D123"
+    assert headline in found.headline
+    assert found.help is not None and help_ in found.help
+    assert found.where is not None and found.where.line == 11
+
+
+def test_shipped_profiles_have_no_peaks_and_say_so() -> None:
+    plan = read_plan(Source("p.yaml", WORKED.replace("WORK", "work: {flop: 1 GFLOP}")))
+    with pytest.raises(PlanError, match="engine `ai-core` of `ascend-910b` has no `flops`"):
+        op_cost(find(plan, "op"), plan, ASCEND)
+
+
+@pytest.mark.parametrize(
+    ("work", "code", "column"),
+    [
+        ("work: {flop: 1 GFLOP}, time: 1 ms", "P151", 53),
+        ("work: {flop: 1 gflop}", "P104", 68),
+        ("work: {flop: -1}", "P104", 66),
+        ("work: {bytes: 0}", "P104", 67),
+        ("work: {dtype: half}", "P103", 59),
+        ("work: {flop: 1, dtype: half}", "P122", 76),
+        ("work: {flops: 1}", "P101", 60),
+        ("work: fast", "P103", 59),
+    ],
+)
+def test_mistakes_in_work(work: str, code: str, column: int) -> None:
+    with pytest.raises(PlanError) as raised:
+        read_plan(Source("p.yaml", WORKED.replace("WORK", work)))
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.where and found.where.column) == (code, column)
+
+
+@pytest.mark.parametrize(
+    ("flops", "help_"),
+    [
+        ("3", "write `3 TFLOP/s`"),
+        ("300 TFLOPS", "write `300 TFLOP/s`"),
+        ("300 TFLOP", "for example `256 TFLOP/s`"),
+        ("0 TFLOP/s", "leave it out"),
+        ("{half: 1 TFLOP/s}", "write `float16`"),
+    ],
+)
+def test_mistakes_in_peaks(flops: str, help_: str) -> None:
+    text = WORKED.replace("flops: 1 TFLOP/s", f"flops: {flops}").replace("WORK", "time: 1 ms")
+    plan = read_plan(Source("p.yaml", text))
+    with pytest.raises(PlanError) as raised:
+        load_device(plan.device, source=plan.source)
+    (found,) = raised.value.diagnostics
+    assert found.code == "D105"
+    assert found.help is not None and help_ in found.help

@@ -23,6 +23,7 @@ from dagsched.plan.model import (
     Ring,
     Slice,
     StreamOptions,
+    Work,
 )
 
 ODD = ["class", "int", "a b", "x*/y", "名前", "<script>", "on",
@@ -114,6 +115,10 @@ def ops(draw: st.DrawFn, name: str, known: dict[str, Buffer], indices: tuple[str
     after = draw(st.lists(st.sampled_from(earlier).map(lambda op: After(op.name)), max_size=2)) if earlier else []
     if len(indices) > 0 and draw(st.booleans()):
         after.append(After(name, draw(st.integers(1, 4))))
+    work = None
+    if kind is OpKind.COMPUTE and draw(st.integers(0, 3)) == 0:
+        flop = draw(st.floats(0, 1e18) | st.integers(0, 10**18).map(float))
+        work = Work(flop, draw(st.integers(0, 2**50)), draw(st.none() | st.sampled_from(["float16", "int8"])))
     return Op(
         name,
         kind,
@@ -125,7 +130,8 @@ def ops(draw: st.DrawFn, name: str, known: dict[str, Buffer], indices: tuple[str
         engine=draw(st.none() | NAMES),
         stream=draw(st.none() | NAMES),
         cores=draw(st.none() | st.integers(1, 64)) if function else None,
-        time=draw(st.none() | st.floats(1e-9, 1e3) | st.just(0.0)),
+        time=None if work else draw(st.none() | st.floats(1e-9, 1e3) | st.just(0.0)),
+        work=work,
         priority=draw(st.none() | st.integers(-5, 5)),
     )
 
