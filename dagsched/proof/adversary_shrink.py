@@ -1,0 +1,153 @@
+"""Shrink an interleaving that fails to the shortest one that still does.
+
+Every thread runs a beginning of its queue, so that what is left out is the end of each queue, as much as can be; then
+the moves are put side by side by thread, so that the device changes between threads as seldom as it can. Each candidate
+is run again, and only one that fails by itself is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from dagsched.proof.adversary_run import Entry, Outcome, Running, Subject, first_issued, replay
+from dagsched.proof.adversary_search import Stop
+
+MOST_SORTED = 80
+"""Moves beyond which no sorting is tried."""
+
+Test = Callable[[list[Entry]], Outcome | None]
+"""Runs entries; None where they do not fail as they should."""
+
+
+def shrink(subject: Subject, outcome: Outcome, stop: Stop) -> Outcome:
+    """A shorter interleaving that fails in the same way."""
+    if outcome.freed:
+        return outcome
+    test = _test(subject, outcome)
+    whole = [(entry, 0) for entry, part in outcome.trail if part != 2]
+    best = test(whole) or test(outcome.trail) or outcome
+    if best.miss is not None:
+        best = _cut_queues(subject, best, test, stop)
+    else:
+        best = _drop(best, test, stop)
+    return _sort(subject, best, test, stop)
+
+
+def _test(subject: Subject, outcome: Outcome) -> Test:
+    stuck = bool(outcome.stuck)
+
+    def test(entries: list[Entry]) -> Outcome | None:
+        again = replay(subject, entries, complete=stuck)
+        return again if (again.stuck if stuck else again.miss is not None) else None
+
+    return test
+
+
+def _cut_queues(subject: Subject, best: Outcome, test: Test, stop: Stop) -> Outcome:
+    """Leave out as much of the end of each queue as can be."""
+    changed = True
+    while changed and not stop():
+        changed = False
+        threads = Counter(subject.entry_thread(entry) for entry, _ in best.trail)
+        for thread, count in threads.most_common():
+            low, high = 0, count  # `high` is known to fail, `low` may not
+            while low < high and not stop():
+                middle = (low + high) // 2
+                shorter = test(_first(subject, best.trail, thread, middle))
+                if shorter is not None and len(shorter.trail) < len(best.trail):
+                    best, changed = shorter, True
+                    high = min(middle, sum(subject.entry_thread(entry) == thread for entry, _ in best.trail))
+                else:
+                    low = middle + 1
+    return best
+
+
+def _first(subject: Subject, trail: Sequence[Entry], thread: int, most: int) -> list[Entry]:
+    kept = []
+    seen = 0
+    for entry in trail:
+        if subject.entry_thread(entry[0]) == thread:
+            seen += 1
+            if seen > most:
+                continue
+        kept.append(entry)
+    return kept
+
+
+def _drop(best: Outcome, test: Test, stop: Stop) -> Outcome:
+    """Where a run hangs: leave out the moves at which the issue order would do as well."""
+    entries = list(best.trail)
+    size = len(entries)
+    while size >= 1 and not stop():
+        at = 0
+        while at < len(entries) and not stop():
+            fewer = entries[:at] + entries[at + size :]
+            if test(fewer) is not None:
+                entries = fewer
+            else:
+                at += size
+        size //= 2
+    return test(entries) or best
+
+
+def _sort(subject: Subject, best: Outcome, test: Test, stop: Stop) -> Outcome:
+    """Put the moves of a thread side by side."""
+    if len(best.trail) > MOST_SORTED or best.stuck:
+        return best
+    changed = True
+    while changed and not stop():
+        changed = False
+        for at in range(len(best.trail) - 2):
+            thread = subject.entry_thread(best.trail[at][0])
+            if subject.entry_thread(best.trail[at + 1][0]) == thread:
+                continue
+            later = next(
+                (n for n in range(at + 2, len(best.trail)) if subject.entry_thread(best.trail[n][0]) == thread), None
+            )
+            if later is None:
+                continue
+            trail = best.trail
+            sorted_ = test([*trail[: at + 1], trail[later], *trail[at + 1 : later], *trail[later + 1 :]])
+            if (
+                sorted_ is not None
+                and len(sorted_.trail) <= len(trail)
+                and _switches(subject, sorted_) < _switches(subject, best)
+            ):
+                best, changed = sorted_, True
+                break
+    return best
+
+
+def _switches(subject: Subject, outcome: Outcome) -> int:
+    threads = [subject.entry_thread(entry) for entry, _ in outcome.trail]
+    return sum(a != b for a, b in zip(threads, threads[1:], strict=False))
+
+
+def run_until(subject: Subject, outcome: Outcome, number: int) -> list[Entry]:
+    """The trail of a failed run, gone on with until a command has run; only what it takes."""
+    thread = subject.program.commands[number].thread
+    running = Running(subject)
+    for entry, part in outcome.trail:
+        at = subject.entry_thread(entry)
+        if part == 1 or running.device.head(at) != entry:
+            continue
+        running.move(at)
+    start = len(running.trail)
+    while not running.device.done[number] and (ready := running.device.ready()):
+        at = thread if thread in ready else first_issued(running.device, ready)[0]
+        running.move(at)
+    if not running.device.done[number]:
+        return outcome.trail
+    # Which of the moves behind the failure does it take?
+    kept = list(running.trail)
+    for at in range(len(kept) - 2, start - 1, -1):
+        fewer = kept[:at] + kept[at + 1 :]
+        again = Running(subject)
+        for entry, _ in fewer:
+            queue = subject.entry_thread(entry)
+            if again.device.head(queue) == entry and queue in again.device.ready():
+                again.move(queue)
+        if again.device.done[number] and len(again.trail) == len(fewer):
+            kept = fewer
+    return kept
