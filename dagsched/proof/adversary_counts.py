@@ -117,4 +117,3 @@ def _constant(expr: Expr) -> int:
         return max((_constant(argument) for argument in expr.args), default=0)
     assert isinstance(expr, Binary)
     return _constant(expr.left) + _constant(expr.right)
-

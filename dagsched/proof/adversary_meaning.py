@@ -114,7 +114,7 @@ def _text(key: Key) -> str:
 
 def _compare_accesses(plan: Plan, program: Program, instance: Meant, command: Command, meaning: Meaning) -> None:
     """The schedule's op must touch what the plan's op does."""
-    here = defaultdict(int)
+    here: dict[tuple[str, Mode, Box, int | None], int] = defaultdict(int)
     for access, version, box in instance.accesses:
         extents = plan.buffers[access.buffer].extents
         if any(lo < 0 or hi > extent or lo >= hi for (lo, hi), extent in zip(box, extents, strict=True)):
@@ -124,7 +124,7 @@ def _compare_accesses(plan: Plan, program: Program, instance: Meant, command: Co
         slot = version % (storage.ring if storage else 1) if named else None
         here[access.buffer, access.mode, _fill(plan, access.buffer, box), slot] += 1
     for touch in command.touches:
-        box = _fill(plan, touch.buffer, touch.box[1:])
+        box = _fill(plan, touch.buffer, touch.box)
         for slot in (touch.slot, None):
             if here.get((touch.buffer, touch.mode, box, slot), 0) > 0:
                 here[touch.buffer, touch.mode, box, slot] -= 1
@@ -152,9 +152,9 @@ def _add_orders(meant: list[tuple[Meant, Command]]) -> None:
             for other, before in by_op[edge.op]:
                 if _comes_after(instance, other, edge.distance):
                     storage = ("after", str(before.number))
-                    whole: Box = ((0, 1),)
-                    first = Touch(edge.op, storage, None, whole, Mode.WRITE)
-                    second = Touch(edge.op, storage, None, whole, Mode.READ)
+                    whole: Box = ()
+                    first = Touch(edge.op, edge.op, storage, None, whole, Mode.WRITE)
+                    second = Touch(edge.op, edge.op, storage, None, whole, Mode.READ)
                     if first not in before.touches:
                         before.touches = (*before.touches, first)
                     command.touches = (*command.touches, second)
@@ -179,52 +179,45 @@ def _run_in_order(
 ) -> None:
     """Run the ops one after another, in both storages."""
     contents = Contents(layout)
-    partners: dict[tuple[str, Box], set[frozenset[Box]]] = defaultdict(set)
-    for storage, a, b in layout.cells.sides:
-        pair = frozenset((a[1:], b[1:]))
-        for box in pair:
-            partners[storage[1], box].add(pair)
-    blocks: dict[tuple[str, int, frozenset[Box]], tuple[int, frozenset[int]]] = {}
-    newest: dict[str, tuple[int, int | None]] = {}
+    blocks: dict[tuple[str, int, int], tuple[int, frozenset[int]]] = {}
+    newest: dict[str, tuple[int, Touch]] = {}
     told: set[str] = set()
     for instance, command in meant:
         meaning.reference.expected[command.number] = contents.look(command.number)
         meaning.reference.rank[command.number] = len(meaning.reference.rank)
-        rows = [touch for touch in command.touches if touch.storage[0] == "name"]
-        rows.sort(key=lambda touch: touch.mode is not Mode.READ)
         versions = _versions(instance)
-        done: list[tuple[tuple[str, int, frozenset[Box]], bool]] = []
-        for touch in rows:
-            box = touch.box[1:]
-            version = versions[touch.buffer, touch.mode].pop(0) if versions[touch.buffer, touch.mode] else 0
-            for pair in partners[touch.buffer, box]:
-                block = (touch.buffer, version, pair)
-                if touch.mode.reads and touch.buffer not in told:
-                    seen = _in_slot(contents, layout, touch, pair)
-                    if seen != blocks.get(block, (-1, NONE)):
-                        told.add(touch.buffer)
-                        meaning.faults.append(
-                            f"even with one op after another, `{_text(instance.key)}` would not read from "
-                            f"`{touch.buffer}` what the plan means: its ring is too short"
-                        )
+        written: list[tuple[tuple[str, int, int], bool]] = []
+        for touch in sorted(command.touches, key=lambda touch: touch.mode is not Mode.READ):
+            if touch.storage[0] == "after":
+                continue
+            name, left = touch.buffer, versions[touch.buffer, touch.mode]
+            version = left.pop(0) if left else 0
+            for atom in layout.cells.atoms[touch.storage, touch.box]:
+                block = (name, version, atom)
+                seen = _in_slot(contents, layout, touch, atom)
+                if touch.mode.reads and name not in told and seen != blocks.get(block, (-1, NONE)):
+                    told.add(name)
+                    meaning.faults.append(
+                        f"even with one op after another, `{_text(instance.key)}` would not find in `{name}` what "
+                        "the plan means: its ring is too short"
+                    )
                 if touch.mode.writes:
-                    done.append((block, touch.mode is Mode.ACCUMULATE))
+                    written.append((block, touch.mode is Mode.ACCUMULATE))
             if touch.mode.writes:
-                newest[touch.buffer] = (version, touch.slot)
-        for block, adds in done:
+                newest[name] = (version, touch)
+        for block, adds in written:
             writer, adders = blocks.get(block, (-1, NONE))
             blocks[block] = (writer, adders | {command.number}) if adds else (command.number, NONE)
         contents.perform(command.number)
-    if program.cut:
-        return
-    for name, (version, slot) in newest.items():
+    for name, (version, touch) in newest.items() if not program.cut else ():
+        atoms = {
+            atom for (storage, _), found in layout.cells.atoms.items() if storage == touch.storage for atom in found
+        }
         if plan.buffers[name].output and name not in told:
-            for number, (storage, a, b) in enumerate(layout.cells.sides):
-                if storage == ("name", name) and (slot is None or _in(slot, a, b)):
-                    seen = (contents.writer[number], contents.adders.get(number, NONE))
-                    if seen != blocks.get((name, version, frozenset((a[1:], b[1:]))), (-1, NONE)):
-                        meaning.faults.append(f"`{name}` would not end with the contents that the plan means")
-                        break
+            for atom in atoms:
+                if _in_slot(contents, layout, touch, atom) != blocks.get((name, version, atom), (-1, NONE)):
+                    meaning.faults.append(f"`{name}` would not end with the contents that the plan means")
+                    break
 
 
 def _versions(instance: Meant) -> dict[tuple[str, Mode], list[int]]:
@@ -234,19 +227,7 @@ def _versions(instance: Meant) -> dict[tuple[str, Mode], list[int]]:
     return found
 
 
-def _in(slot: int, a: Box, b: Box) -> bool:
-    return all(box[0][0] <= slot < box[0][1] for box in (a, b))
-
-
-def _in_slot(
-    contents: Contents, layout: Layout, touch: Touch, pair: frozenset[Box]
-) -> tuple[int, frozenset[int]]:
-    """What a pair of boxes shares in the slot of an access; where only one of the two is ever used there, that one."""
-    own = (-1, NONE)
-    for cell in layout.cells.of[touch.storage, touch.box]:
-        _, a, b = layout.cells.sides[cell]
-        if a == b:
-            own = (contents.writer[cell], contents.adders.get(cell, NONE))
-        if frozenset((a[1:], b[1:])) == pair and a[0] == b[0] == touch.box[0]:
-            return contents.writer[cell], contents.adders.get(cell, NONE)
-    return own
+def _in_slot(contents: Contents, layout: Layout, touch: Touch, atom: int) -> tuple[int, frozenset[int]]:
+    """What an atom holds in the slot of an access."""
+    cell = layout.cells.numbers.get((touch.storage, touch.slot, atom))
+    return (-1, NONE) if cell is None else (contents.writer[cell], contents.adders.get(cell, NONE))

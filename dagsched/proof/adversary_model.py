@@ -65,8 +65,9 @@ class Failure:
     """One interleaving that goes wrong, as short as it could be made.
 
     ``race``: ``first`` is issued (in a plan: written) before ``second``, and ``kinds``, ``buffer`` and ``distance`` are
-    what ``check`` calls their race. ``deadlock``: ``heads`` are stuck. ``freed``: ``second`` reads what ``first`` freed.
-    ``fault``: ``texts`` say where a compiled schedule is not its plan's. ``headline`` and ``texts`` are for people.
+    what ``check`` calls their race. ``deadlock``: ``heads`` are stuck. ``freed``: ``second`` reads what ``first`` has
+    freed. ``fault``: ``texts`` say where a compiled schedule is not its plan's. ``headline`` and ``texts`` are for
+    people.
     """
 
     kind: FailureKind

@@ -277,7 +277,7 @@ def _share_objects(program: Program) -> None:
             if model == "reevaluate" and not decides:
                 _bind_late(commands)
                 continue
-            deciding = ("record", "wait", "reset") if decides else ()
+            deciding: tuple[str, ...] = ("record", "wait", "reset") if decides else ()
         else:
             blocking = "acquire" if handle[0] == "lock" else "take"
             shares = commands if handle[0] == "lock" else [c for c in commands if c.what == "take"]

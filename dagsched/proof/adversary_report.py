@@ -9,9 +9,9 @@ from dagsched.proof.adversary_device import ISSUE, Device
 from dagsched.proof.adversary_model import Failure, Party, ShownStep, StuckHead
 from dagsched.proof.adversary_program import HOST, Command, command_text
 from dagsched.proof.adversary_run import Entry, Outcome, Running, Subject
+from dagsched.proof.adversary_search import find_freed
 from dagsched.proof.adversary_shrink import run_until
 from dagsched.proof.adversary_storage import Touch, meet
-from dagsched.proof.adversary_values import Contents
 
 _VERBS = {Mode.READ: "reads", Mode.WRITE: "writes", Mode.UPDATE: "updates", Mode.ACCUMULATE: "adds to"}
 _OPENS = {"wait": "record", "take": "set", "acquire": "release"}
@@ -47,14 +47,14 @@ def describe(subject: Subject, outcome: Outcome) -> Failure:
         kind="race",
         headline=_headline(pair),
         env=tuple(sorted(subject.program.env.items())),
-        steps=_steps(subject, trail),
+        steps=_steps(subject, trail, pair),
         threads=_threads(subject, trail, (first, second)),
         first=_party(subject, first, index),
         second=_party(subject, second, index),
         buffer=pair.buffer,
         kinds=pair.kinds if first is pair.meant_first else _kinds(first, second, pair.buffer),
         distance=distance,
-        texts=_notes(subject, trail, pair),
+        texts=_notes(trail, pair),
     )
 
 
@@ -94,7 +94,7 @@ def _conflict(first: Command, second: Command) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for a in first.touches:
         for b in second.touches:
-            if a.storage != b.storage or not meet(a.box, b.box) or a.mode is b.mode is Mode.ACCUMULATE:
+            if not meet(a, b) or not _clash(a, b):
                 continue
             kinds = set()
             if a.mode.writes and b.mode.reads:
@@ -130,7 +130,7 @@ def _headline(pair: _Pair) -> str:
     return f"`{second}` can write `{buffer}` before `{first}` does, whose contents then stay"
 
 
-def _notes(subject: Subject, trail: list[Entry], pair: _Pair) -> tuple[str, ...]:
+def _notes(trail: list[Entry], pair: _Pair) -> tuple[str, ...]:
     first, second = pair.meant_first, pair.meant_second
     if not _has_run(trail, first.number):
         return (f"`{first.instance}` has not run by then: nothing makes `{second.instance}` wait for it",)
@@ -159,32 +159,23 @@ def _threads(subject: Subject, trail: list[Entry], also: tuple[Command, ...]) ->
     return tuple(subject.program.threads[thread] for thread in sorted(used))
 
 
-def _steps(subject: Subject, trail: list[Entry]) -> tuple[ShownStep, ...]:
-    """Run a trail again, this time to its end, and say of each move what it does and meets."""
-    running = Running(subject, any(part for _, part in trail))
+def _steps(subject: Subject, trail: list[Entry], pair: _Pair | None = None) -> tuple[ShownStep, ...]:
+    """The moves of a trail; those of the pair say what they meet that they should not, once they do."""
     steps = []
-    for entry, part in trail:
-        thread = subject.entry_thread(entry)
-        stream = subject.program.threads[thread]
-        if entry >= ISSUE:
-            command = subject.program.commands[entry - ISSUE]
-            running.device.move(thread)
-            text = f"issue {command_text(subject.program, command)}"
-            steps.append(ShownStep(stream, text, where=command.step.where))
-            continue
-        command = subject.program.commands[entry]
-        wrong = "" if part == 2 else _wrong(subject, running.contents, command)
-        if part == 1:
-            running.device.begun[thread] = True
-            running.contents.perform(entry)
-        else:
-            if part == 0:
-                running.contents.perform(entry)
-            if running.halves is not None:
-                wrong = wrong or _wrong(subject, running.halves, command)
-                running.halves.perform(entry)
-            running.device.move(thread)
+    ran: set[int] = set()
+    for place, (entry, part) in enumerate(trail):
+        stream = subject.program.threads[subject.entry_thread(entry)]
+        command = subject.program.commands[entry % ISSUE]
         text = command_text(subject.program, command)
+        if entry >= ISSUE:
+            steps.append(ShownStep(stream, f"issue {text}", where=command.step.where))
+            continue
+        wrong = ""
+        if pair is not None and part != 2:
+            late = command is pair.meant_first and pair.meant_second.number in ran
+            early = command is pair.meant_second and pair.meant_first.number not in ran
+            wrong = _wrong(subject, trail, place, pair) if late or early else ""
+        ran.add(entry)
         text += ("", " begins", " ends")[part]
         steps.append(ShownStep(stream, text, _does(command), wrong, command.step.where))
     return tuple(steps)
@@ -204,70 +195,76 @@ def _does(command: Command) -> str:
 def _place(touch: Touch) -> str:
     bounds = ", ".join(
         ("" if lo == float("-inf") else f"{lo:.0f}") + ":" + ("" if hi == float("inf") else f"{hi:.0f}")
-        for lo, hi in touch.box[1:]
+        for lo, hi in touch.box
     )
-    region = f"[{bounds}]" if touch.box[1:] and touch.storage[0] == "name" else ""
-    return f"{touch.buffer}{region}"
+    return f"{touch.buffer}[{bounds}]" if touch.box and touch.storage[0] == "name" else touch.buffer
 
 
-def _wrong(subject: Subject, contents: Contents, command: Command) -> str:
-    """What a command meets that it should not, in words; "" where all is well."""
-    expected = subject.reference.expected.get(command.number)
-    if command.number not in subject.layout.reach or expected is None:
+def _wrong(subject: Subject, trail: list[Entry], place: int, pair: _Pair) -> str:
+    """What the move at a place in a trail meets that it should not, in words.
+
+    It is the second of a pair, before the first has run, or the first, once the second has.
+    """
+    first, second = pair.meant_first, pair.meant_second
+    here = subject.program.commands[trail[place][0]]
+    if pair.buffer == "after":
+        return f"runs before {first.instance}" if here is second else f"runs after {second.instance}"
+    if here is second and "RAW" not in pair.kinds:
         return ""
-    sight = contents.look(command.number)
-    if sight == expected:
-        return ""
-    reach = subject.layout.reach[command.number]
-    rows = [
-        *zip(reach.full, sight[0], expected[0], strict=True),
-        *((cell, (a, frozenset[int]()), (b, frozenset[int]())) for cell, a, b in zip(reach.base, *_bases(sight, expected))),
-    ]
-    rows = [row for row in rows if row[1] != row[2]]
-    rows.sort(key=lambda row: row[0] not in reach.reads)
-    cell, seen, meant = rows[0]
-    touch = next(t for t in command.touches if cell in subject.layout.cells.of[t.storage, t.box])
-    reads = cell in reach.reads
-    if touch.storage[0] == "after":
-        return f"runs before {touch.buffer}"
-    slot = f" (slot {touch.slot})" if touch.slot is not None and touch.slot + 1 > 0 and _rings(subject, touch) else ""
-    verb = "sees" if reads else "overwrites"
-    return f"{verb} {_contents(subject, seen)} in {touch.buffer}{slot}, and is meant to {verb[:-1]} {_contents(subject, meant)}"
+    other = first if here is second else second
+    shared = [(a, b) for a in here.touches for b in other.touches if meet(a, b) and _clash(a, b)]
+    shared = [row for row in shared if pair.buffer in (row[0].buffer, *_joined(row[0].buffer, row[1].buffer))]
+    reads = [row for row in shared if row[0].mode.reads and row[1].mode.writes]
+    mine, theirs = (reads or shared)[0]
+    where = f"{mine.buffer} (slot {mine.slot})" if _rings(subject, mine) else mine.buffer
+    part = "part of " if trail[place][1] else ""
+    if here is first and not reads:
+        return f"overwrites {part}{_owner(subject, second.number)} {where}, and is meant to come before it"
+    order = [entry for entry, _ in trail[:place] if entry < ISSUE]
+    seen = _last_writer(subject, order, mine, theirs)
+    rank = subject.reference.rank
+    meant = sorted((n for n in rank if rank[n] < rank[here.number]), key=lambda number: rank[number])
+    wanted = _last_writer(subject, meant, mine, theirs)
+    return f"sees {part}{_owner(subject, seen)} {where}, and is meant to see {_owner(subject, wanted)}"
 
 
-def _bases(sight: tuple[object, tuple[int, ...]], expected: tuple[object, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    return sight[1], expected[1]
+def _clash(a: Touch, b: Touch) -> bool:
+    """Whether the order of two accesses of the same bytes makes a difference."""
+    return (a.mode.writes or b.mode.writes) and not a.mode is b.mode is Mode.ACCUMULATE
+
+
+def _joined(a: str, b: str) -> tuple[str, str]:
+    return f"{a}/{b}", f"{b}/{a}"
+
+
+def _last_writer(subject: Subject, numbers: list[int], mine: Touch, theirs: Touch) -> int | None:
+    """Who wrote last, of some commands in their order, what two accesses share."""
+    for number in reversed(numbers):
+        for touch in subject.program.commands[number].touches:
+            if touch.mode.writes and meet(touch, mine) and meet(touch, theirs):
+                return number
+    return None
 
 
 def _rings(subject: Subject, touch: Touch) -> bool:
-    storage = subject.program.schedule.buffers.get(touch.buffer)
-    return storage is not None and storage.ring > 1
+    storage = subject.program.schedule.buffers.get(touch.root)
+    own = subject.program.schedule.buffers.get(touch.buffer)
+    return touch.slot is not None and max(storage.ring if storage else 1, own.ring if own else 1) > 1
 
 
-def _contents(subject: Subject, value: tuple[int, frozenset[int]]) -> str:
+def _owner(subject: Subject, number: int | None) -> str:
     """Whose contents these are."""
-    writer, adders = value
-    commands = subject.program.commands
-    if writer < 0:
-        text = "what was there at the start"
-    elif commands[writer].frees:
-        text = "freed memory"
-    else:
-        text = f"{commands[writer].instance}'s"
-    if adders:
-        text += " with " + ", ".join(commands[number].instance for number in sorted(adders)) + " added"
-    return text
+    if number is None:
+        return "the first contents of"
+    command = subject.program.commands[number]
+    return "the freed" if command.frees else f"{command.instance}'s"
 
 
 def _describe_freed(subject: Subject, outcome: Outcome) -> Failure:
     assert outcome.miss is not None
     command = subject.program.commands[outcome.miss]
-    reach = subject.layout.reach[outcome.miss]
-    full, base = subject.reference.expected[outcome.miss]
-    cells = [*zip(reach.full, (writer for writer, _ in full), strict=True), *zip(reach.base, base, strict=True)]
-    cell, writer = next(row for row in cells if row[0] in reach.reads and row[1] in subject.layout.frees)
-    touch = next(t for t in command.touches if cell in subject.layout.cells.of[t.storage, t.box])
-    free = subject.program.commands[writer]
+    _, _, (touch, number) = next(find_freed(subject, outcome))
+    free = subject.program.commands[number]
     steps = list(_steps(subject, outcome.trail))
     last = steps[-1]
     steps[-1] = ShownStep(last.stream, last.text, last.does, f"reads {touch.buffer} after it was freed", last.where)
@@ -295,7 +292,9 @@ def _describe_stuck(subject: Subject, outcome: Outcome) -> Failure:
     for thread, number in outcome.stuck:
         command = program.commands[number]
         why, cause = _why(subject, running.device, command)
-        heads.append((not cause, StuckHead(program.threads[thread], command_text(program, command), why, command.step.where)))
+        heads.append(
+            (not cause, StuckHead(program.threads[thread], command_text(program, command), why, command.step.where))
+        )
     heads.sort(key=lambda row: row[0])
     first = heads[0][1]
     on = "the issuing thread" if first.stream is None else f"stream `{first.stream}`"

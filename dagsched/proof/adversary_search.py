@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dagsched.proof.adversary_device import ISSUE, Device
 from dagsched.proof.adversary_run import Outcome, Running, Subject, drive, first_issued
+from dagsched.proof.adversary_storage import Touch, cut, meet
 from dagsched.proof.adversary_values import Layout
 
 Stop = Callable[[], bool]
@@ -23,26 +24,30 @@ Stop = Callable[[], bool]
 def run_as_issued(subject: Subject) -> Outcome:
     """The run that keeps to the host's order as far as waits allow; it teaches an open reference what is meant."""
     outcome = drive(Running(subject), first_issued)
-    if outcome.miss is None and subject.reference.open:
-        freed = _reads_freed(subject, outcome)
-        if freed is not None:
-            return Outcome(outcome.trail[: freed + 1], miss=outcome.trail[freed][0], freed=True)
+    if outcome.miss is None and subject.reference.open and subject.layout.frees:
+        for place, number, _ in find_freed(subject, outcome):
+            return Outcome(outcome.trail[: place + 1], miss=number, freed=True)
     return outcome
 
 
-def _reads_freed(subject: Subject, outcome: Outcome) -> int | None:
-    """The place in a run where freed memory is read first."""
-    layout = subject.layout
-    if not layout.frees:
-        return None
+def find_freed(subject: Subject, outcome: Outcome) -> Iterator[tuple[int, int, tuple[Touch, int]]]:
+    """The places in a run where something is read that was freed and not written since: (place, command, (access,
+    free)). Another buffer that stands at the same addresses has contents of its own."""
+    gone: list[tuple[Touch, int]] = []
     for place, (number, _) in enumerate(outcome.trail):
-        if number in layout.reach:
-            full, base = subject.reference.expected[number]
-            reach = layout.reach[number]
-            for cell, writer in [*zip(reach.full, (w for w, _ in full), strict=True), *zip(reach.base, base, strict=True)]:
-                if cell in reach.reads and writer in layout.frees:
-                    return place
-    return None
+        command = subject.program.commands[number % ISSUE]
+        if number >= ISSUE or not command.touches:
+            continue
+        if command.frees:
+            gone += [(touch, number) for touch in command.touches]
+            continue
+        for touch in command.touches:
+            for freed, free in gone if touch.mode.reads else ():
+                if freed.root == touch.root and meet(freed, touch):
+                    yield place, number, (touch, free)
+        for touch in command.touches:
+            if touch.mode.writes:
+                gone = [(part, free) for freed, free in gone for part in cut(freed, touch)]
 
 
 def conflicting(layout: Layout) -> set[int]:

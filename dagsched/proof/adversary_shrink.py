@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from dagsched.proof.adversary_run import Entry, Outcome, Running, Subject, first_issued, replay
 from dagsched.proof.adversary_search import Stop
@@ -27,10 +28,7 @@ def shrink(subject: Subject, outcome: Outcome, stop: Stop) -> Outcome:
     test = _test(subject, outcome)
     whole = [(entry, 0) for entry, part in outcome.trail if part != 2]
     best = test(whole) or test(outcome.trail) or outcome
-    if best.miss is not None:
-        best = _cut_queues(subject, best, test, stop)
-    else:
-        best = _drop(best, test, stop)
+    best = _drop(best, test, stop) if best.stuck else _cut_queues(subject, best, test, stop)
     return _sort(subject, best, test, stop)
 
 
@@ -121,7 +119,7 @@ def _sort(subject: Subject, best: Outcome, test: Test, stop: Stop) -> Outcome:
 
 def _switches(subject: Subject, outcome: Outcome) -> int:
     threads = [subject.entry_thread(entry) for entry, _ in outcome.trail]
-    return sum(a != b for a, b in zip(threads, threads[1:], strict=False))
+    return sum(a != b for a, b in pairwise(threads))
 
 
 def run_until(subject: Subject, outcome: Outcome, number: int) -> list[Entry]:

@@ -30,7 +30,6 @@ class Reach:
     base: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     adds: tuple[int, ...] = ()
-    reads: frozenset[int] = frozenset()
 
 
 class Layout:
@@ -38,22 +37,21 @@ class Layout:
 
     def __init__(self, commands: Iterable[Command]) -> None:
         rows = [command for command in commands if command.touches]
-        self.cells = Cells({(touch.storage, touch.box) for command in rows for touch in command.touches})
+        self.cells = Cells(touch for command in rows for touch in command.touches)
         self.reach: dict[int, Reach] = {command.number: self._reach(command) for command in rows}
         self.frees = frozenset(command.number for command in rows if command.frees)
-        self.size = len(self.cells.sides)
+        self.size = len(self.cells.numbers)
 
     def _reach(self, command: Command) -> Reach:
         found: dict[Mode, dict[int, None]] = {mode: {} for mode in Mode}
         for touch in command.touches:
-            found[touch.mode].update(dict.fromkeys(self.cells.of[touch.storage, touch.box]))
+            found[touch.mode].update(dict.fromkeys(self.cells.of(touch)))
         looks = {**found[Mode.READ], **found[Mode.UPDATE], **found[Mode.WRITE]}
         return Reach(
             tuple(looks),
             tuple(cell for cell in found[Mode.ACCUMULATE] if cell not in looks),
             tuple({**found[Mode.UPDATE], **found[Mode.WRITE]}),
             tuple(found[Mode.ACCUMULATE]),
-            frozenset({**found[Mode.READ], **found[Mode.UPDATE], **found[Mode.ACCUMULATE]}),
         )
 
 

@@ -120,8 +120,11 @@ def _near(program: Program, dropped: list[int]) -> set[int]:
         for need in program.commands[number].needs:
             thread = program.commands[need].thread
             last = next(
-                (n for n in range(need, -1, -1)
-                 if program.commands[n].thread == thread and program.commands[n].what == "work"),
+                (
+                    n
+                    for n in range(need, -1, -1)
+                    if program.commands[n].thread == thread and program.commands[n].what == "work"
+                ),
                 None,
             )
             if last is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dagsched.plan.model import Mode
 from dagsched.proof.check_clock import Clock, Order, is_before
 from dagsched.proof.check_expand import Node, Path, Program, name_of
-from dagsched.proof.check_storage import Cells, Key, Touch, conflict, covers, meets
+from dagsched.proof.check_storage import Cells, Key, Touch, conflict, covers, meets, without
 
 Entry = tuple[int, int, Touch]
 """(ordinal, node, access): an access as a cell remembers it."""
@@ -84,7 +84,7 @@ class _Search:
         self.pairs = 0
 
     def run(self) -> Conflicts:
-        freed: dict[Touch, Node] = {}
+        freed: list[tuple[Touch, Node]] = []
         for node in self.program.nodes:
             if not node.touches:
                 continue
@@ -193,17 +193,16 @@ def distance_of(first: Path, second: Path) -> int | None:
     return 0 if shared else None
 
 
-def _check_lifetime(node: Node, freed: dict[Touch, Node], found: Conflicts) -> None:
-    """Note reads of contents that a free has destroyed; a write makes what it overlaps live again."""
+def _check_lifetime(node: Node, freed: list[tuple[Touch, Node]], found: Conflicts) -> None:
+    """Note reads of contents that a free has destroyed; what a write overwrites is live again, and no more."""
     if node.action == "free":
-        freed.update(dict.fromkeys(node.touches, node))
+        freed += [(touch, node) for touch in node.touches]
         return
     for touch in node.touches:
         if touch.mode.reads:
-            for gone, free in freed.items():
+            for gone, free in freed:
                 if gone.root == touch.root and meets(gone, touch):
                     found.dangling.setdefault((free.static, node.static), (free, node))
     for touch in node.touches:
-        if touch.mode.writes:
-            for gone in [gone for gone in freed if meets(gone, touch)]:
-                del freed[gone]
+        if touch.mode.writes and any(meets(gone, touch) for gone, _ in freed):
+            freed[:] = [(rest, free) for gone, free in freed for rest in without(gone, touch)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -144,6 +144,23 @@ def covers(outer: Box, inner: Box) -> bool:
     """Whether a box holds all of another; an axis that one of them leaves out is unbounded there."""
     missing = any(lo > -INFINITY or hi < INFINITY for lo, hi in outer[len(inner) :])
     return not missing and all(x[0] <= y[0] and y[1] <= x[1] for x, y in zip(outer, inner, strict=False))
+
+
+def without(touch: Touch, other: Touch) -> list[Touch]:
+    """The parts of an access's place that another does not touch; one slot cut out of all slots cuts nothing."""
+    if not meets(touch, other) or (touch.slot is None and other.slot is not None):
+        return [touch]
+    size = max(len(touch.box), len(other.box))
+    rest = [*touch.box, *WHOLE * (size - len(touch.box))]
+    parts = []
+    for axis, (first, last) in enumerate([*other.box, *WHOLE * (size - len(other.box))]):
+        lo, hi = rest[axis]
+        if lo < first:
+            parts.append(replace(touch, box=(*rest[:axis], (lo, first), *rest[axis + 1 :])))
+        if last < hi:
+            parts.append(replace(touch, box=(*rest[:axis], (last, hi), *rest[axis + 1 :])))
+        rest[axis] = (max(lo, first), min(hi, last))
+    return parts
 
 
 @lru_cache(maxsize=64)
