@@ -70,9 +70,11 @@ def attack_schedule(
     schedule: Schedule,
     plan: Plan | None = None,
     options: Options = Options(),
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str, float], None] = lambda text, done: None,
 ) -> Attempt:
     """Attack a schedule; with ``plan``, the one as written that it was compiled from, hold it to that plan's meaning.
+
+    ``progress`` is told what is being done, and about which part of all work is behind.
 
     Raises ``ExpressionError`` where an expression has no value.
     """
@@ -81,7 +83,7 @@ def attack_schedule(
 
 class _Attack:
     def __init__(
-        self, schedule: Schedule, plan: Plan | None, options: Options, progress: Callable[[str], None]
+        self, schedule: Schedule, plan: Plan | None, options: Options, progress: Callable[[str, float], None]
     ) -> None:
         self.schedule, self.plan, self.options, self.progress = schedule, plan, options, progress
         self.started = time.monotonic()
@@ -96,7 +98,8 @@ class _Attack:
         explored = self.explored(not self.tally.gaps)
         if not self.options.waits:
             return Attempt("ok", explored)
-        waits = drop_waits(self.schedule, self.subjects, self.share, self.progress)
+        half = lambda text, done: self.progress(text, 0.5 + done / 2)  # noqa: E731 - the second half of the work
+        waits = drop_waits(self.schedule, self.subjects, self.share, half)
         return Attempt("ok", explored, waits=waits, waits_tried=True)
 
     def left(self) -> float:
@@ -142,7 +145,7 @@ class _Attack:
         waits = 0.5 if self.options.waits else 1.0
         stop = self.share(waits * 0.7)
         for number, subject in enumerate(self.subjects):
-            self.progress(f"counts {_counts(subject)}: {number + 1} of {len(self.subjects)}")
+            self.progress(f"counts {_counts(subject)}", 0.3 * number / len(self.subjects))
             outcome = self.search_one(number, subject, stop)
             if outcome is not None:
                 return self.report(subject, outcome)
@@ -177,7 +180,7 @@ class _Attack:
 
         def progress(done: int) -> None:
             if done % 16 == 0:
-                self.progress(f"attack {done} of {examples}")
+                self.progress(f"attack {done} of {examples}", 0.3 + 0.2 * min(1.0, done / examples))
 
         sampled = sample(self.subjects, examples, self.options.seed, stop, progress)
         self.tally.runs += sampled.runs
@@ -188,7 +191,7 @@ class _Attack:
         return None
 
     def report(self, subject: Subject, outcome: Outcome) -> Failure:
-        self.progress("shrinking what fails")
+        self.progress("shrinking what fails", 0.5)
         limit = time.monotonic() + max(2.0, self.left())
         return describe(subject, shrink(subject, outcome, lambda: time.monotonic() > limit))
 

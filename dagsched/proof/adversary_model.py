@@ -67,7 +67,7 @@ class Failure:
     ``race``: ``first`` is issued (in a plan: written) before ``second``, and ``kinds``, ``buffer`` and ``distance`` are
     what ``check`` calls their race. ``deadlock``: ``heads`` are stuck. ``freed``: ``second`` reads what ``first`` has
     freed. ``fault``: ``texts`` say where a compiled schedule is not its plan's. ``headline`` and ``texts`` are for
-    people.
+    people, ``help`` is a change that can be typed.
     """
 
     kind: FailureKind
@@ -82,6 +82,7 @@ class Failure:
     distance: int | None = None
     heads: tuple[StuckHead, ...] = ()
     texts: tuple[str, ...] = ()
+    help: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -96,6 +97,7 @@ class Failure:
             "distance": self.distance,
             "stuck": [head.as_data() for head in self.heads] or None,
             "notes": list(self.texts),
+            "help": self.help,
         }
 
 

@@ -55,6 +55,7 @@ def describe(subject: Subject, outcome: Outcome) -> Failure:
         kinds=pair.kinds if first is pair.meant_first else _kinds(first, second, pair.buffer),
         distance=distance,
         texts=_notes(trail, pair),
+        help=_help(subject, first, second, distance, index),
     )
 
 
@@ -135,6 +136,22 @@ def _notes(trail: list[Entry], pair: _Pair) -> tuple[str, ...]:
     if not _has_run(trail, first.number):
         return (f"`{first.instance}` has not run by then: nothing makes `{second.instance}` wait for it",)
     return (f"nothing makes `{second.instance}` wait for `{first.instance}`",)
+
+
+def _help(subject: Subject, first: Command, second: Command, distance: int | None, index: str | None) -> str:
+    """The record and the wait, or the sync, that would order two instances."""
+    name = f"{first.name}_done"
+    looped = index is not None and distance is not None
+    record, wait = (
+        (f"{name}@{index}", f"{name}@{index}" + (f"-{distance}" if distance else "")) if looped else (name, name)
+    )
+    one, other = (subject.program.threads[command.thread] for command in (first, second))
+    if one is None:
+        return f"move `{first.name}` above `{second.name}`, so that it is done before that is issued"
+    if other is None and not looped:
+        return f"add `{{sync: {{stream: {one}}}}}` before `{second.name}`"
+    waiting = f"{{sync: {{event: {wait}}}}}" if other is None else f"{{stream: {other}, wait: {wait}}}"
+    return f"add `{{stream: {one}, record: {record}}}` after `{first.name}` and `{waiting}` before `{second.name}`"
 
 
 def _distance(first: Command, second: Command) -> tuple[int | None, str | None]:
@@ -278,7 +295,8 @@ def _describe_freed(subject: Subject, outcome: Outcome) -> Failure:
         _party(subject, free, index),
         _party(subject, command, index),
         touch.buffer,
-        texts=("in the very order in which the host issues the steps",),
+        texts=("it does so even in the order in which the host issues the steps",),
+        help=f"move the free behind `{command.name}` and a sync with its stream",
     )
 
 
@@ -307,6 +325,8 @@ def _describe_stuck(subject: Subject, outcome: Outcome) -> Failure:
         steps,
         tuple(name for name in program.threads if name in stuck or any(step.stream == name for step in steps)),
         heads=tuple(head for _, head in heads),
+        texts=(f"`{first.step}` {first.why}" if first.why.startswith("waits") else f"`{first.step}`: {first.why}",),
+        help="issue what unblocks it earlier, or on a stream that is not stuck behind it",
     )
 
 

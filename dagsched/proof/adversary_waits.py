@@ -46,13 +46,16 @@ class _Try:
 
 
 def drop_waits(
-    schedule: Schedule, subjects: Sequence[Subject], stop: Callable[[float], Stop], progress: Callable[[str], None]
+    schedule: Schedule,
+    subjects: Sequence[Subject],
+    stop: Callable[[float], Stop],
+    progress: Callable[[str, float], None],
 ) -> tuple[WaitTrial, ...]:
     """Drop every wait, at the smallest counts first; ``stop(share)`` gives a part of the time that is left."""
     waits = list_waits(schedule)
     trials = []
     for done, (number, step) in enumerate(waits):
-        progress(f"dropping wait {done + 1} of {len(waits)}: {wait_text(step)}")
+        progress(f"dropping wait {done + 1} of {len(waits)}: {wait_text(step)}", done / len(waits))
         limit = stop(1 / (len(waits) - done))
         found = _drop(number, subjects, limit)
         failure = None
