@@ -10,7 +10,7 @@ A piece of work may also take effect in parts: it begins (the first part of all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dagsched.proof.adversary_program import HOST, Command, Program
 
@@ -21,11 +21,13 @@ ISSUE = 1 << 40
 @dataclass(slots=True)
 class Wiring:
     """What all runs of one program share: ``queues`` by thread (the host's holds its own commands and the issues that
-    are moves), ``moves``: the commands that are."""
+    are moves), ``moves``: the commands that are, and by command what it ``needs`` and its object (-1: none)."""
 
     program: Program
-    queues: list[list[int]] = field(default_factory=list)
-    moves: list[bool] = field(default_factory=list)
+    queues: list[list[int]]
+    moves: list[bool]
+    needs: list[tuple[int, ...]]
+    objects: list[int]
 
     @property
     def commands(self) -> list[Command]:
@@ -40,26 +42,27 @@ def wire(program: Program) -> Wiring:
     for command in program.commands:
         looked_at = late and command.what == "record" and command.thread != HOST
         moves.append(command.what == "work" or (command.decides and not looked_at))
-        if late and command.decides and command.what == "record":
-            queues[HOST].append(command.number + ISSUE if command.thread != HOST else command.number)
-        if command.thread != HOST:
-            queues[command.thread].append(command.number)
-        elif not queues[HOST] or queues[HOST][-1] != command.number:
-            queues[HOST].append(command.number)
-    return Wiring(program, queues, moves)
+        if looked_at and command.decides:
+            queues[HOST].append(command.number + ISSUE)
+        queues[command.thread].append(command.number)
+    needs = [command.needs for command in program.commands]
+    return Wiring(program, queues, moves, needs, [command.object for command in program.commands])
 
 
 class Device:
-    """A run. ``at`` is how far each queue has got, ``done`` which commands have run, ``values`` the objects: a flag's
-    bit, a counter, a lock's holder + 1, or 1 + the newest record issued of a handle that is looked at late."""
+    """A run. ``at`` is how far each queue has got, ``heads`` what it is at (-1: its end), ``issued`` the number below
+    which all commands have been issued, ``done`` which have run; ``values`` are the objects: a flag's bit, a counter, a
+    lock's holder + 1, or 1 + the newest record issued of a handle that is looked at late."""
 
-    __slots__ = ("at", "begun", "done", "late", "values", "waiting", "wiring")
+    __slots__ = ("at", "begun", "done", "heads", "issued", "late", "values", "waiting", "wiring")
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
         self.late = wiring.program.schedule.event_model == "reevaluate"
         self.at = [0] * len(wiring.queues)
-        self.done = bytearray(len(wiring.commands))
+        self.heads = [queue[0] if queue else -1 for queue in wiring.queues]
+        self.issued = self.frontier()
+        self.done = bytearray(len(wiring.moves))
         self.values = [0] * len(wiring.program.objects)
         self.begun = [False] * len(wiring.queues)
         self.waiting: dict[int, list[int]] = {}
@@ -68,8 +71,9 @@ class Device:
     def copy(self) -> Device:
         """The same state, to go another way from."""
         other = Device.__new__(Device)
-        other.wiring, other.late = self.wiring, self.late
-        other.at, other.done, other.values = list(self.at), bytearray(self.done), list(self.values)
+        other.wiring, other.late, other.issued = self.wiring, self.late, self.issued
+        other.at, other.heads = list(self.at), list(self.heads)
+        other.done, other.values = bytearray(self.done), list(self.values)
         other.begun = list(self.begun)
         other.waiting = {key: list(threads) for key, threads in self.waiting.items()}
         return other
@@ -80,24 +84,21 @@ class Device:
 
     def head(self, thread: int) -> int | None:
         """The entry that a queue is at."""
-        queue = self.wiring.queues[thread]
-        return queue[self.at[thread]] if self.at[thread] < len(queue) else None
+        entry = self.heads[thread]
+        return None if entry < 0 else entry
 
-    def issued(self) -> int:
-        """All commands below this number have been issued."""
-        queue = self.wiring.queues[HOST]
-        if self.at[HOST] >= len(queue):
-            return len(self.wiring.commands)
-        entry = queue[self.at[HOST]]
-        return entry - ISSUE if entry >= ISSUE else entry
+    def frontier(self) -> int:
+        """What the host issues next."""
+        entry = self.heads[HOST]
+        return len(self.wiring.moves) if entry < 0 else entry % ISSUE
 
     def missing(self, thread: int, entry: int) -> int | None:
-        """A command that must run (or, as ``~number``, be issued) before a queue's head can; None where none must."""
+        """A command that must run (or, as -1, be issued) before a queue's head can; None where none must."""
         if entry >= ISSUE:
             return None
-        if thread != HOST and entry >= self.issued():
-            return ~entry
-        for need in self.wiring.commands[entry].needs:
+        if thread != HOST and entry >= self.issued:
+            return -1
+        for need in self.wiring.needs[entry]:
             if not self.done[need]:
                 return need
         return None
@@ -106,9 +107,9 @@ class Device:
         """Whether the object lets a command pass."""
         if entry >= ISSUE:
             return True
-        command = self.wiring.commands[entry]
-        if command.object < 0:
+        if self.wiring.objects[entry] < 0:
             return True
+        command = self.wiring.commands[entry]
         value = self.values[command.object]
         if command.what == "wait":
             if self.late:
@@ -122,9 +123,8 @@ class Device:
         """The threads whose next move may run now."""
         found = []
         moves = self.wiring.moves
-        for thread in range(len(self.at)):
-            entry = self.head(thread)
-            if entry is None or (entry < ISSUE and not moves[entry]):
+        for thread, entry in enumerate(self.heads):
+            if entry < 0 or (entry < ISSUE and not moves[entry]):
                 continue
             if self.missing(thread, entry) is None and self.allows(entry):
                 found.append(thread)
@@ -132,45 +132,50 @@ class Device:
 
     def move(self, thread: int) -> int:
         """Run a thread's next move and all that then runs by itself; returns the entry."""
-        entry = self.head(thread)
-        assert entry is not None
+        entry = self.heads[thread]
+        assert entry >= 0
         self.begun[thread] = False
-        self.settle(self.finish(thread, entry))
+        woken = [thread]
+        self.finish(thread, entry, woken)
+        self.settle(woken)
         return entry
 
     def settle(self, threads: list[int]) -> None:
         """Run what can only let others go on, as far as it goes, from the threads that may have become able to."""
+        moves, objects, waiting = self.wiring.moves, self.wiring.objects, self.waiting
         while threads:
             thread = threads.pop()
-            while (entry := self.head(thread)) is not None:
-                if entry >= ISSUE or self.wiring.moves[entry]:
-                    break
+            while (entry := self.heads[thread]) >= 0 and entry < ISSUE and not moves[entry]:
                 missing = self.missing(thread, entry)
+                if missing is None and not self.allows(entry):
+                    missing = -2 - objects[entry]
                 if missing is not None:
-                    self.waiting.setdefault(missing if missing >= 0 else -1, []).append(thread)
+                    waiting.setdefault(missing, []).append(thread)
                     break
-                if not self.allows(entry):
-                    self.waiting.setdefault(-2 - self.wiring.commands[entry].object, []).append(thread)
-                    break
-                threads += self.finish(thread, entry)
+                self.finish(thread, entry, threads)
 
-    def finish(self, thread: int, entry: int) -> list[int]:
-        """Let an entry take effect on the order; the threads that this may let go on."""
-        self.at[thread] += 1
-        woken: list[int] = [thread]
+    def finish(self, thread: int, entry: int, woken: list[int]) -> None:
+        """Let an entry take effect on the order; adds the threads that this may let go on."""
+        place = self.at[thread] = self.at[thread] + 1
+        queue = self.wiring.queues[thread]
+        self.heads[thread] = queue[place] if place < len(queue) else -1
+        waiting = self.waiting
         if thread == HOST:
-            woken += self.waiting.pop(-1, ())
+            self.issued = self.frontier()
+            if -1 in waiting:
+                woken += waiting.pop(-1)
         if entry >= ISSUE:
             command = self.wiring.commands[entry - ISSUE]
             self.values[command.object] = command.number + 1
-            return woken
-        command = self.wiring.commands[entry]
+            return
         self.done[entry] = 1
-        woken += self.waiting.pop(entry, ())
-        if command.object >= 0:
-            self.change(command)
-            woken += self.waiting.pop(-2 - command.object, ())
-        return woken
+        if entry in waiting:
+            woken += waiting.pop(entry)
+        number = self.wiring.objects[entry]
+        if number >= 0:
+            self.change(self.wiring.commands[entry])
+            if -2 - number in waiting:
+                woken += waiting.pop(-2 - number)
 
     def change(self, command: Command) -> None:
         what, number = command.what, command.object
@@ -190,10 +195,8 @@ class Device:
 
     def stuck(self) -> list[tuple[int, int]]:
         """(thread, command) of every queue that is not at its end, once nothing can move."""
-        issued = self.issued()
-        found = []
-        for thread in range(len(self.at)):
-            entry = self.head(thread)
-            if entry is not None and entry < ISSUE and (thread == HOST or entry < issued):
-                found.append((thread, entry))
-        return found
+        return [
+            (thread, entry)
+            for thread, entry in enumerate(self.heads)
+            if 0 <= entry < ISSUE and (thread == HOST or entry < self.issued)
+        ]

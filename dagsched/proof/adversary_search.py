@@ -9,10 +9,11 @@ one by one, each once: until something is met that should not be, the contents f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dagsched.proof.adversary_device import ISSUE, Device
+from dagsched.proof.adversary_program import HOST, Program
 from dagsched.proof.adversary_run import Outcome, Running, Subject, drive, first_issued
 from dagsched.proof.adversary_storage import Touch, cut, meet
 from dagsched.proof.adversary_values import Layout
@@ -59,6 +60,25 @@ def conflicting(layout: Layout) -> set[int]:
             users.setdefault(cell, []).append(number)
         changed.update(reach.writes, reach.adds)
     return {number for cell, numbers in users.items() if cell in changed and len(numbers) > 1 for number in numbers}
+
+
+def come_before(program: Program, numbers: Iterable[int]) -> set[int]:
+    """All that must run before some commands can, and they themselves; everything, where objects have a say in it."""
+    last = [-1] * len(program.threads)
+    previous: list[tuple[int, int]] = []
+    for command in program.commands:
+        previous.append((last[command.thread], last[HOST]))
+        last[command.thread] = command.number
+    todo = list(numbers)
+    found: set[int] = set()
+    while todo:
+        number = todo.pop()
+        if number >= 0 and number not in found:
+            found.add(number)
+            todo += [*previous[number], *program.commands[number].needs]
+    if any(program.commands[number].object >= 0 for number in found):
+        return set(range(len(program.commands)))
+    return found
 
 
 def hold_each(subject: Subject, only: Callable[[int], bool] | None = None) -> Iterator[Outcome]:

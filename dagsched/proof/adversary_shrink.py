@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from dagsched.proof.adversary_device import ISSUE
+from dagsched.proof.adversary_pair import find_pair
 from dagsched.proof.adversary_run import Entry, Outcome, Running, Subject, first_issued, replay
-from dagsched.proof.adversary_search import Stop
+from dagsched.proof.adversary_search import Stop, come_before
 
-MOST_SORTED = 80
+MOST_SORTED = 24
 """Moves beyond which no sorting is tried."""
 
 Test = Callable[[list[Entry]], Outcome | None]
@@ -28,6 +30,10 @@ def shrink(subject: Subject, outcome: Outcome, stop: Stop) -> Outcome:
     test = _test(subject, outcome)
     whole = [(entry, 0) for entry, part in outcome.trail if part != 2]
     best = test(whole) or test(outcome.trail) or outcome
+    if best.miss is not None and subject.program.monotone:
+        shorter = _keep_needed(subject, best, test)
+        if shorter is not None:
+            return _sort(subject, shorter, test, stop)
     best = _drop(best, test, stop) if best.stuck else _cut_queues(subject, best, test, stop)
     return _sort(subject, best, test, stop)
 
@@ -40,6 +46,27 @@ def _test(subject: Subject, outcome: Outcome) -> Test:
         return again if (again.stuck if stuck else again.miss is not None) else None
 
     return test
+
+
+def _keep_needed(subject: Subject, best: Outcome, test: Test) -> Outcome | None:
+    """What neither of the two accesses in the wrong order must come after is left out at once, and the rest lined up
+    thread by thread; None where that does not fail."""
+    pair = find_pair(subject, best)
+    first, second = pair.meant_first.number, pair.meant_second.number
+    needed = come_before(subject.program, [second] if best.miss == second else [first, second])
+    running = Running(subject)
+    device = running.device
+    at = -1
+    while True:
+        ready = [
+            thread
+            for thread in device.ready()
+            if device.heads[thread] % ISSUE in needed and (device.heads[thread] != first or device.done[second])
+        ]
+        if not ready:
+            return test(running.trail)
+        at = at if at in ready else first_issued(device, ready)[0]
+        running.move(at)
 
 
 def _cut_queues(subject: Subject, best: Outcome, test: Test, stop: Stop) -> Outcome:

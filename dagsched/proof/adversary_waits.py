@@ -13,10 +13,10 @@ from typing import Literal
 
 from dagsched.proof.adversary_device import wire
 from dagsched.proof.adversary_model import WaitTrial
-from dagsched.proof.adversary_program import HOST, Program, wait_text
+from dagsched.proof.adversary_program import Program, wait_text
 from dagsched.proof.adversary_report import describe
 from dagsched.proof.adversary_run import Outcome, Subject
-from dagsched.proof.adversary_search import Stop, explore, hold_each, run_as_issued
+from dagsched.proof.adversary_search import Stop, come_before, explore, hold_each, run_as_issued
 from dagsched.proof.adversary_shrink import shrink
 from dagsched.schedule.model import AnyStep, EventStep, FlagStep, Schedule, SyncStep, WaitStreamStep
 
@@ -91,12 +91,13 @@ def _drop(number: int, subjects: Sequence[Subject], stop: Stop) -> _Try:
 
 
 def _attack(before: Program, subject: Subject, dropped: list[int], stop: Stop, found: _Try) -> Outcome | None:
-    outcome = run_as_issued(subject)
-    if outcome.failed and not outcome.freed:
-        return outcome
     monotone = before.monotone and subject.program.monotone
     static = monotone and all(before.commands[number].object < 0 for number in dropped)
-    behind = _come_before(before, dropped) if static else None
+    waited = [need for number in dropped for need in before.commands[number].needs]
+    behind = come_before(before, waited) if static else None
+    outcome = Outcome([]) if static else run_as_issued(subject)
+    if outcome.failed and not outcome.freed:
+        return outcome
     for attempt in (0, 1):
         near = _near(before, dropped) if attempt == 0 else set()
         for outcome in hold_each(subject, _only(behind, near if attempt == 0 else None)):
@@ -132,25 +133,4 @@ def _near(program: Program, dropped: list[int]) -> set[int]:
             )
             if last is not None:
                 found.add(last)
-    return found
-
-
-def _come_before(program: Program, dropped: list[int]) -> set[int]:
-    """All that the dropped waits wait for, directly or not."""
-    last = [-1] * len(program.threads)
-    previous: list[tuple[int, int]] = []
-    for command in program.commands:
-        previous.append((last[command.thread], last[HOST]))
-        last[command.thread] = command.number
-    todo = [need for number in dropped for need in program.commands[number].needs]
-    found: set[int] = set()
-    while todo:
-        number = todo.pop()
-        if number < 0 or number in found:
-            continue
-        found.add(number)
-        todo += [*previous[number], *program.commands[number].needs]
-    # Flags that only let go on: who they wait for is not followed, so nothing is left out.
-    if any(program.commands[number].object >= 0 for number in found):
-        return set(range(len(program.commands)))
     return found
