@@ -14,7 +14,7 @@ from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_text
 from dagsched.cli.report import print_diagnostics, print_json
-from dagsched.diagnostics import Diagnostic, ScheduleError
+from dagsched.diagnostics import Diagnostic, ScheduleError, UsageError
 from dagsched.view.terminal import escape
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         schedule, plan = compiled.schedule, compiled.plan
     else:
         schedule = read
+    if args.counts and not schedule.params:
+        headline = "`--counts` needs a parameter, and the file has none"
+        raise UsageError([Diagnostic("U002", headline, help="write `params: {n: null}` and `count: n`")])
     attempt = _attack(schedule, plan, options, console)
     console.progress("")
     from dagsched.view.attempts import attempt_diagnostics

@@ -115,26 +115,32 @@ class _Attack:
         """One subject for each set of counts; for a plan, what it means there."""
         outside = 0
         for env in choose_environments(self.schedule, self.options.counts):
-            program = unfold(self.schedule, env, MOST_COMMANDS)
-            if program.cut:
+            made = self.make_subject(env)
+            if isinstance(made, Failure):
+                return made
+            if made is None:
+                outside += 1
+                continue
+            self.subjects.append(made)
+            if made.program.cut:
                 self.gap(f"only the first {MOST_COMMANDS:,} commands are run")
-            if self.plan is None:
-                layout, reference = Layout(program.commands), Reference()
-            else:
-                layout, meaning = give_meaning(self.plan, program)
-                if meaning.outside:
-                    outside += 1
-                    continue
-                reference = meaning.reference
-                if meaning.faults:
-                    headline = "the schedule is not right for its plan in any order"
-                    return Failure("fault", headline, tuple(sorted(env.items())), texts=tuple(meaning.faults[:8]))
-            self.subjects.append(Subject(program, wire(program), layout, reference))
-            if program.cut:
                 break
         if outside:
             self.gap(f"{outside} counts at which a region leaves its buffer are left out: a program refuses them")
         return None
+
+    def make_subject(self, env: dict[str, int]) -> Subject | Failure | None:
+        """The subject for some counts; None where the program refuses to run so often."""
+        program = unfold(self.schedule, env, MOST_COMMANDS)
+        if self.plan is None:
+            return Subject(program, wire(program), Layout(program.commands), Reference())
+        layout, meaning = give_meaning(self.plan, program)
+        if meaning.outside:
+            return None
+        if meaning.faults:
+            headline = "the schedule is not right for its plan in any order"
+            return Failure("fault", headline, tuple(sorted(env.items())), texts=tuple(meaning.faults[:8]))
+        return Subject(program, wire(program), layout, meaning.reference)
 
     def gap(self, text: str) -> None:
         if text not in self.tally.gaps:
@@ -193,7 +199,27 @@ class _Attack:
     def report(self, subject: Subject, outcome: Outcome) -> Failure:
         self.progress("shrinking what fails", 0.5)
         limit = time.monotonic() + max(2.0, self.left())
-        return describe(subject, shrink(subject, outcome, lambda: time.monotonic() > limit))
+
+        def stop() -> bool:
+            return time.monotonic() > limit
+
+        subject, outcome = self.lower_counts(subject, outcome, stop)
+        return describe(subject, shrink(subject, outcome, stop))
+
+    def lower_counts(self, subject: Subject, outcome: Outcome, stop: Callable[[], bool]) -> tuple[Subject, Outcome]:
+        """The same failure at the smallest counts between those that were tried."""
+        tried = [other.program.env for other in self.subjects if other is not subject]
+        for name in subject.program.env:
+            while not stop():
+                env = {**subject.program.env, name: subject.program.env[name] - 1}
+                if env[name] < 0 or env in tried:
+                    break
+                made = self.make_subject(env)
+                found = self.search_one(-1, made, stop) if isinstance(made, Subject) else None
+                if found is None or not isinstance(made, Subject):
+                    break
+                subject, outcome = made, found
+        return subject, outcome
 
     def explored(self, whole: bool) -> Explored:
         tally = self.tally
