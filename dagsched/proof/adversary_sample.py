@@ -64,8 +64,8 @@ def _number(bits: int) -> st.SearchStrategy[int]:
 @contextmanager
 def _no_storage() -> Iterator[None]:
     """Keep hypothesis from writing into the directory that the user happens to be in."""
-    home = storage_directory(intent_to_write=False)
-    home = getattr(home, "home_directory", home)  # a plain path in older releases
+    storage = storage_directory(intent_to_write=False)
+    home = Path(getattr(storage, "home_directory", storage))  # older releases: a plain path
     set_hypothesis_home_dir(Path(os.devnull) / "hypothesis")
     try:
         yield
