@@ -1,6 +1,7 @@
 # make demo    compile the detector example and say where the results are
 # make test    the tests
 # make check   lint, format, types, import contracts, then the tests: what CI runs
+# make judges  10,000 random schedules before three judges: the checker, brute force, the adversary
 # make format, make schemas, make golden, make nightly, make clean
 
 VENV ?= .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_FLAGS ?=
 
-.PHONY: demo test check lint format schemas golden nightly clean
+.PHONY: demo test check lint format schemas golden judges nightly clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -41,6 +42,10 @@ schemas: $(VENV)/.installed-dev
 golden: $(VENV)/.installed-dev
 	$(BIN)/pytest -q --rewrite-golden $(PYTEST_FLAGS)
 	$(BIN)/dagsched graph examples/detector.yaml -o docs/images/detector.svg
+
+# The checker, brute force and the adversary must say the same of 10,000 random schedules (some minutes).
+judges: $(VENV)/.installed-dev
+	$(BIN)/pytest tests/proof/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
 
 # The same tests with many more random plans (an hour or so).
 nightly: $(VENV)/.installed-dev

@@ -89,6 +89,7 @@ class _Attack:
         self.started = time.monotonic()
         self.tally = _Tally()
         self.subjects: list[Subject] = []
+        self.notes: list[str] = []
 
     def run(self) -> Attempt:
         failure = self.make_subjects() or self.search()
@@ -126,7 +127,8 @@ class _Attack:
                 self.gap(f"only the first {MOST_COMMANDS:,} commands are run")
                 break
         if outside:
-            self.gap(f"{outside} counts at which a region leaves its buffer are left out: a program refuses them")
+            what = "one count" if outside == 1 else f"{outside} counts"
+            self.notes.append(f"{what} at which a region leaves its buffer left out: a program refuses to run so often")
         return None
 
     def make_subject(self, env: dict[str, int]) -> Subject | Failure | None:
@@ -235,6 +237,7 @@ class _Attack:
             whole,
             how if whole else "",
             tuple(tally.gaps),
+            tuple(self.notes),
         )
 
 

@@ -127,7 +127,7 @@ class WaitTrial:
 @dataclass(frozen=True, slots=True)
 class Explored:
     """How much was tried. ``whole``: no interleaving at these counts can fail, since the runs decide it (``how`` says
-    why); ``gaps`` say what was left out."""
+    why); ``gaps`` say what was left out, ``notes`` what needed no trying."""
 
     interleavings: int = 0
     distinct: int = 0
@@ -137,6 +137,7 @@ class Explored:
     whole: bool = False
     how: str = ""
     gaps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -148,6 +149,7 @@ class Explored:
             "exhaustive": self.whole,
             "how": self.how,
             "left_out": list(self.gaps),
+            "notes": list(self.notes),
         }
 
 

@@ -14,8 +14,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, find, settings
+from hypothesis import HealthCheck, Phase, Verbosity, currently_in_test_context, find, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.errors import Flaky, NoSuchExample
@@ -57,6 +58,16 @@ def attacks(subjects: int) -> st.SearchStrategy[Attack]:
     )
 
 
+def draw_attack(random: Random, subjects: int) -> Attack:
+    """An attack of the same kind, where hypothesis is running already and cannot be asked again."""
+
+    def places(most: int) -> tuple[int, ...]:
+        return tuple(random.getrandbits(16) for _ in range(random.randint(0, most)))
+
+    favour = random.choice((0, random.getrandbits(16)))
+    return Attack(random.randrange(subjects), favour, places(MOST_DELAYS), places(random.choice((0, MOST_PARTS))))
+
+
 def _number(bits: int) -> st.SearchStrategy[int]:
     return st.tuples(*[st.booleans()] * bits).map(lambda row: sum(bit << n for n, bit in enumerate(row)))
 
@@ -64,8 +75,8 @@ def _number(bits: int) -> st.SearchStrategy[int]:
 @contextmanager
 def _no_storage() -> Iterator[None]:
     """Keep hypothesis from writing into the directory that the user happens to be in."""
-    storage = storage_directory(intent_to_write=False)
-    home = Path(getattr(storage, "home_directory", storage))  # older releases: a plain path
+    storage: Any = storage_directory(intent_to_write=False)  # older releases: a plain path
+    home = getattr(storage, "home_directory", storage)
     set_hypothesis_home_dir(Path(os.devnull) / "hypothesis")
     try:
         yield
@@ -150,6 +161,11 @@ def sample(
         verbosity=Verbosity.quiet,
         print_blob=False,
     )
+    if currently_in_test_context():
+        # Inside a user's own hypothesis test: only draw, what fails is shrunk later on.
+        random = Random(seed)
+        any(fails(draw_attack(random, len(subjects))) for _ in range(examples))
+        return found
     # Flaky: the time was up in the middle of shrinking, so an attack that failed does not any more.
     with _no_storage(), suppress(NoSuchExample, Flaky):
         find(attacks(len(subjects)), fails, settings=quiet, random=Random(seed))

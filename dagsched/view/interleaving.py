@@ -99,6 +99,7 @@ def explored_lines(explored: Explored) -> list[str]:
     if explored.whole:
         lines.append(f"decided: {explored.how}")
     lines += [f"not decided: {gap}" for gap in explored.gaps]
+    lines += explored.notes
     return lines
 
 
