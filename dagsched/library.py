@@ -88,19 +88,23 @@ class Schedule:
 
         return summary_text(self.compiled)
 
-    def write(self, directory: str | os.PathLike[str], targets: Sequence[str] = ("acl-cpp",)) -> list[Path]:
-        """Write the schedule, its proof and the targets' files into a directory, whole or not at all."""
+    def write(self, directory: str | os.PathLike[str], targets: str | Sequence[str] = ("acl-cpp",)) -> list[Path]:
+        """Write the schedule, its proof and the targets' files into a directory, whole or not at all.
+
+        ``targets`` names one target or several (see ``docs/targets.md``).
+        """
         return write_files(Path(directory), schedule_files(self.compiled, targets))
 
     def __repr__(self) -> str:
         return f"<Schedule {self.name!r}: {len(self.compiled.streams)} ops, {self.compiled.waits_kept} waits>"
 
 
-def schedule_files(compiled: Compiled, targets: Sequence[str]) -> dict[str, str]:
+def schedule_files(compiled: Compiled, targets: str | Sequence[str]) -> dict[str, str]:
     """The files of a compiled plan by name: the schedule, what the targets emit, and the proof."""
     from dagsched.emit.targets import emit_targets
 
-    texts = emit_targets(compiled, list(dict.fromkeys(["schedule", *targets])))
+    wanted = [targets] if isinstance(targets, str) else targets
+    texts = emit_targets(compiled, ["schedule", *wanted])
     return {**texts, "proof.json": proof_text(compiled)}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dagsched.emit.calls import CallList, Launch, Repeat
 from dagsched.emit.functions import Function
-from dagsched.emit.names import file_stem, identifiers
+from dagsched.emit.names import CPP, Language, file_stem, identifiers
 from dagsched.plan.model import Buffer, Mode, OpKind, Place
 
 TYPES = frozenset(
@@ -56,14 +56,16 @@ class Names:
     sizes: dict[str, str]
     accessors: dict[str, str]
     locals: dict[str, str]
+    reserved: frozenset[str] = TYPES | HELPERS | {"stream"}
+    language: Language = CPP
 
     def parameters(self, function: Function) -> tuple[list[str], list[str]]:
         """Identifiers of a function's views and of its indices."""
         texts = [f"view {parameter.name}" for parameter in function.parameters]
         plain = {text: text.removeprefix("view ") for text in texts}
-        reserved = TYPES | HELPERS | {"stream"}
-        indices = identifiers(function.indices, reserved)
-        views = identifiers(plain.values(), reserved | set(indices.values()) | set(self.locals.values()))
+        indices = identifiers(function.indices, self.reserved, self.language)
+        taken = self.reserved | set(indices.values()) | set(self.locals.values())
+        views = identifiers(plain.values(), taken, self.language)
         return [views[plain[text]] for text in texts], [indices[index] for index in function.indices]
 
 

@@ -1,7 +1,8 @@
-"""Names from a file are data: identifiers, literals, comments and file names that cannot break, or break out of, C++.
+"""Names from a file are data: identifiers, literals, comments and file names that cannot break, or break out of, code.
 
-Invariants: distinct texts get distinct identifiers within one scope; the same texts in the same order get the same
-identifiers; whatever the text holds, the result is ASCII on one line (comments keep printable Unicode).
+What C++ and Python refuse differs: a :class:`Language` says which texts cannot stand as they are. Invariants: distinct
+texts get distinct identifiers within one scope; the same texts in the same order get the same identifiers; whatever the
+text holds, the result is ASCII on one line (comments keep printable Unicode).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 MAX_LENGTH = 64
 """Identifiers and file names are cut here; compilers and file systems have limits, and readers too."""
@@ -47,32 +49,52 @@ _FAMILIES = re.compile(
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*")
 
 
-def is_safe_identifier(text: str, reserved: frozenset[str] = frozenset()) -> bool:
-    """Whether a text can stand in C++ as it is: no keyword, no macro, nothing that implementations reserve."""
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Texts that are no identifiers of a language, or unwise ones: words, and families by their beginning."""
+
+    words: frozenset[str]
+    families: re.Pattern[str]
+
+
+CPP = Language(KEYWORDS | _WORDS, _FAMILIES)
+PYTHON = Language(
+    frozenset(
+        """
+        False None True and as assert async await break case class cls continue def del elif else except finally for
+        from global if import in is lambda match mro nonlocal not or pass raise return self try type while with yield
+        acl bool bytes ctypes dict float int isinstance len list max memoryview min object range str super tuple
+        """.split()  # noqa: SIM905
+    ),
+    re.compile(r"(?!)"),  # no Python name is reserved by how it begins: underscores are spelt away
+)
+
+
+def is_safe_identifier(text: str, reserved: frozenset[str] = frozenset(), language: Language = CPP) -> bool:
+    """Whether a text can stand in the language as it is: no keyword, no macro, nothing that is reserved."""
     return (
         _PLAIN.fullmatch(text) is not None
         and len(text) <= MAX_LENGTH
-        and text not in KEYWORDS
-        and text not in _WORDS
+        and text not in language.words
         and text not in reserved
-        and _FAMILIES.match(text) is None
+        and language.families.match(text) is None
     )
 
 
-def identifiers(texts: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """A C++ identifier for each text of one scope, in which ``reserved`` are taken.
+def identifiers(texts: Iterable[str], reserved: Iterable[str] = (), language: Language = CPP) -> dict[str, str]:
+    """An identifier for each text of one scope, in which ``reserved`` are taken.
 
     Texts that are identifiers keep their own name wherever they stand; the others are spelt in ASCII
     (``a b`` becomes ``a_b``, ``class`` becomes ``class_``) and numbered where that name is taken.
     """
     wanted = list(dict.fromkeys(texts))
     unusable = frozenset(reserved)
-    names = {text: text for text in wanted if is_safe_identifier(text, unusable)}
+    names = {text: text for text in wanted if is_safe_identifier(text, unusable, language)}
     taken = set(names)
     for text in wanted:
         if text in names:
             continue
-        base = _spell(text, unusable)
+        base = _spell(text, unusable, language)
         name, number = base, 2
         while name in taken or name in unusable:
             name, number = f"{base.rstrip('_')}_{number}", number + 1
@@ -81,7 +103,7 @@ def identifiers(texts: Iterable[str], reserved: Iterable[str] = ()) -> dict[str,
     return {text: names[text] for text in wanted}
 
 
-def _spell(text: str, reserved: frozenset[str]) -> str:
+def _spell(text: str, reserved: frozenset[str], language: Language) -> str:
     """The nearest safe identifier; a letter outside ASCII becomes its code point."""
     letters = []
     for letter in unicodedata.normalize("NFKD", text)[: 4 * MAX_LENGTH]:
@@ -94,14 +116,10 @@ def _spell(text: str, reserved: frozenset[str]) -> str:
         name = "unnamed"
     if name[0].isdigit():
         name = f"n{name}"
-    if is_safe_identifier(name, reserved):
+    if is_safe_identifier(name, reserved, language):
         return name
-    return f"{name}_" if _FAMILIES.match(name) is None or _exact(name) else f"x_{name}"
-
-
-def _exact(name: str) -> bool:
-    """Whether a longer name would leave the macro family (``EOF_`` does, ``aclInit_`` does not)."""
-    return _FAMILIES.match(f"{name}_") is None
+    # A longer name may leave a macro family (``EOF_`` does, ``aclInit_`` does not).
+    return f"{name}_" if language.families.match(f"{name}_") is None else f"x_{name}"
 
 
 def file_stem(name: str) -> str:
@@ -141,12 +159,16 @@ def cpp_string(text: str) -> str:
     return '"' + "".join(parts) + '"'
 
 
+def printable(text: str) -> str:
+    """The text on one line; what is not printable becomes ``<U+000A>``."""
+    return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
+
+
 def cpp_comment(text: str) -> str:
     """The text on one line, fit for ``//`` and ``/* */``; what is not printable becomes ``<U+000A>``.
 
     Nothing ends the comment early (``*/``), opens another (``/*``), or takes the next line into it (a backslash, or
     the trigraph for one, at the end).
     """
-    shown = "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
-    shown = shown.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
+    shown = printable(text).replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
     return f"{shown}." if shown.rstrip().endswith("\\") else shown

@@ -44,22 +44,29 @@ def _emit_acl_cpp(compiled: Compiled) -> dict[str, str]:
     return emit_acl_cpp(compiled)
 
 
+def _emit_pyacl(compiled: Compiled) -> dict[str, str]:
+    from dagsched.emit.pyacl import emit_pyacl
+
+    return emit_pyacl(compiled)
+
+
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         Target("schedule", "the schedule as JSON, to be checked, compared and read back", _emit_schedule),
         Target("calls", "the runtime calls as text, neutral of the runtime", _emit_calls),
         Target("acl-cpp", "a C++17 class and program that call AscendCL", _emit_acl_cpp),
+        Target("pyacl", "a Python class and program that call AscendCL through pyACL", _emit_pyacl),
     )
 }
 
 
-def emit_targets(compiled: Compiled, names: Iterable[str]) -> dict[str, str]:
-    """File names and texts of the named targets, each once, in the order given.
+def emit_targets(compiled: Compiled, names: str | Iterable[str]) -> dict[str, str]:
+    """File names and texts of the named targets, each once, in the order given; a string is one name.
 
     Raises :class:`UsageError` for unknown targets (E101), all of them at once, before anything is emitted.
     """
-    wanted = list(dict.fromkeys(names))
+    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     unknown = [name for name in wanted if name not in TARGETS]
     if unknown:
         raise UsageError([_unknown(name) for name in unknown])

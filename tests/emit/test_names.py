@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import keyword
 import re
 import subprocess
 from pathlib import Path
@@ -10,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagsched.emit.names import KEYWORDS, cpp_comment, cpp_string, file_stem, identifiers, is_safe_identifier
+from dagsched.emit.names import (
+    KEYWORDS,
+    PYTHON,
+    cpp_comment,
+    cpp_string,
+    file_stem,
+    identifiers,
+    is_safe_identifier,
+)
+from dagsched.emit.py_text import py_comment, py_doc, py_string
 
 NASTY = [
     "class", "int", "a b", "a_b", "a-b", "a.b", "x*/y", "x/*y", "名前", "<script>", "", " ", "_x", "__x", "x__y", "9",
@@ -37,8 +48,29 @@ def test_identifiers_are_distinct_safe_and_deterministic(texts: list[str], reser
 
 @given(st.lists(TEXT, min_size=1, max_size=20))
 def test_a_text_that_is_an_identifier_keeps_its_name_in_any_order(texts: list[str]) -> None:
-    forwards, backwards = identifiers(texts), identifiers(list(reversed(texts)))
-    assert {t: n for t, n in forwards.items() if t == n} == {t: n for t, n in backwards.items() if t == n}
+    for names in (identifiers(texts), identifiers(list(reversed(texts)))):
+        assert all(names[text] == text for text in texts if is_safe_identifier(text))
+
+
+@given(st.lists(TEXT, max_size=30))
+def test_python_identifiers_are_distinct_and_no_keywords(texts: list[str]) -> None:
+    names = identifiers(texts, ("run",), PYTHON)
+    assert len(set(names.values())) == len(names)
+    for name in names.values():
+        assert name.isidentifier()
+        assert not keyword.iskeyword(name)
+        assert name not in ("run", "min", "max", "range", "self", "acl")
+
+
+@given(TEXT)
+def test_python_literals_and_comments_hold_the_text(text: str) -> None:
+    literal = py_string(text)
+    assert literal.isascii()
+    assert ast.literal_eval(literal) == text
+    assert all(line.startswith("# ") or line == "#" for line in py_comment(text, 0))
+    lines = py_doc(f"{text}.", 4)
+    module = ast.parse("\n".join(["def f():", *lines]))
+    assert ast.get_docstring(module.body[0]) is not None  # type: ignore[arg-type]
 
 
 @given(TEXT)
