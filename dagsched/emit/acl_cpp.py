@@ -1,134 +1,101 @@
-"""Target ``acl-cpp``: a header with one class that owns a pipeline and runs it, and a program that uses it.
+"""Target ``acl-cpp``: the pipeline in terms of AscendCL.
 
-``NAME.hpp`` holds the hooks that the user fills in and the class ``Pipeline`` (``init``, ``run``, ``release``);
-``NAME_main.cpp`` initialises AscendCL and runs it with hooks that do nothing yet. The text depends on the compiled
-plan alone: same input, same bytes.
+Between host and device, rows of bytes are one aclrtMemcpy2dAsync; within the device, where that call is not supported
+on every product, they are one aclrtMemcpyAsync a row.
 """
 
 from __future__ import annotations
 
-from importlib import resources
-
 from dagsched.compiled import Compiled
 from dagsched.emit.acl_errors import ERROR_NAMES
-from dagsched.emit.acl_main import write_main
-from dagsched.emit.acl_pipeline import write_pipeline
-from dagsched.emit.calls import CallList, Launch
-from dagsched.emit.cpp_names import Names, hook_signature, name_everything
-from dagsched.emit.cpp_text import Invocation, comment, lay_out_call
-from dagsched.emit.functions import Function
+from dagsched.emit.calls import Direction
+from dagsched.emit.cpp_program import emit_cpp
+from dagsched.emit.cpp_runtime import Home, Runtime, Words
+from dagsched.emit.cpp_text import Invocation
 from dagsched.emit.lower import list_calls
-from dagsched.emit.names import cpp_comment
-from dagsched.plan.model import OpKind
+from dagsched.emit.nests import Level
+from dagsched.plan.expressions import Expr, Int
 
-INCLUDES = (
-    "algorithm", "array", "atomic", "complex", "cstddef", "cstdint", "cstdlib", "cstring", "deque", "exception",
-    "functional", "memory", "mutex", "new", "string", "type_traits", "utility", "vector",
-)  # fmt: skip
+MAX_WIDTH = 5_000_000
+MAX_HEIGHT = 5 * 1024 * 1024
+"""Limits of aclrtMemcpy2dAsync, in bytes and rows (CANN's documentation of the call)."""
 
 
 def emit_acl_cpp(compiled: Compiled) -> dict[str, str]:
     """File names and texts; raises :class:`PlanError` for what AscendCL cannot express."""
-    calls = list_calls(compiled)
-    names = name_everything(calls)
-    return {
-        f"{names.stem}.hpp": write_header(calls, names),
-        f"{names.stem}_main.cpp": write_main(calls, names),
-    }
+    return emit_cpp(list_calls(compiled), ASCENDCL)
 
 
-def write_header(calls: CallList, names: Names) -> str:
-    """The text of ``NAME.hpp``."""
-    lines = [
-        *_banner(calls, names),
-        f"#ifndef {names.guard}",
-        f"#define {names.guard}",
-        "",
-        "#include <acl/acl.h>",
-        "",
-        *(f"#include <{name}>" for name in INCLUDES),
-        "",
-        f"namespace dagsched::{names.namespace} {{",
-        "",
-        *_support(),
-        *_rule(cpp_comment(f"The pipeline of {calls.name}")),
-        "",
-        *_hooks(calls, names),
-        "",
-        *_try_macro(),
-        "",
-        *write_pipeline(calls, names),
-        "",
-        "#undef DAGSCHED_TRY",
-        "",
-        f"}}  // namespace dagsched::{names.namespace}",
-        "",
-        f"#endif  // {names.guard}",
-    ]
-    return "\n".join(lines) + "\n"
+def _as_rows(direction: Direction, run: Expr, level: Level) -> bool:
+    """Whether rows are one 2-D copy: between host and device, and known to be within the limits."""
+    if direction not in ("host to device", "device to host"):
+        return False
+    if not isinstance(run, Int) or not isinstance(level.count, Int):
+        return False
+    return run.value <= MAX_WIDTH and level.count.value <= MAX_HEIGHT
 
 
-def _banner(calls: CallList, names: Names) -> list[str]:
-    title = cpp_comment(f"{names.stem}.hpp: the plan {calls.name} as an AscendCL program.")
-    stamp = cpp_comment(f"Written by dagsched {calls.version}; the plan's digest is {calls.digest or 'unknown'}.")
-    return [f"// {title}", f"// {stamp}", "// Change the plan and compile it again rather than this file.", ""]
-
-
-def _rule(title: str) -> list[str]:
-    line = "// " + "-" * 117
-    return [line, f"// {title}", line]
-
-
-def _support() -> list[str]:
-    cases = "\n".join(f'    case {code}: return "{name}";' for code, name in ERROR_NAMES.items())
-    text = resources.files("dagsched.emit").joinpath("acl_support.hpp").read_text(encoding="utf-8")
-    return [*text.replace("@ERROR_NAMES@", cases).rstrip("\n").split("\n"), ""]
-
-
-def _hooks(calls: CallList, names: Names) -> list[str]:
-    lines = [
-        "/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception,",
-        "/// ends the run. Compute functions enqueue their work on `stream` and return without waiting for it. Host",
-        "/// functions run on a thread of the runtime, in the order of their stream; they must not call AscendCL.",
-        "class Hooks {",
-        " public:",
-        "  virtual ~Hooks() = default;",
-    ]
-    callers: dict[int, dict[str, None]] = {}
-    for call in calls.walk():
-        if isinstance(call, Launch):
-            callers.setdefault(id(call.function), {})[call.op] = None
-    for function in calls.functions:
-        head, parameters = hook_signature(names, function)
-        lines += ["", *_callers(function, list(callers.get(id(function), ())))]
-        lines += lay_out_call(Invocation(head, tuple(parameters)), 2, " = 0;", "virtual ")
-    for buffer in calls.buffers:
-        if buffer.name in names.sizes:
-            index = "version" if (buffer.ring.depth or 1) > 1 else "iteration"
-            what = f"The size in bytes of {buffer.name} in a given {index}, at most {buffer.size:,}."
-            lines += [
-                "",
-                *comment(cpp_comment(f"{what} Asked when the op that writes it is issued, before it runs."), 2),
-                f"  virtual size_t {names.sizes[buffer.name]}(int64_t /*{index}*/) {{ return {buffer.size}; }}",
-            ]
-    return [*lines, "};"]
-
-
-def _callers(function: Function, ops: list[str]) -> list[str]:
-    """Which ops call a hook."""
-    shown = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
-    kind = "Compute" if function.kind is OpKind.COMPUTE else "Host"
-    return comment(cpp_comment(f"{kind} function {function.name}, called by {shown}."), 2)
-
-
-def _try_macro() -> list[str]:
-    text = [
-        "// Notes the place, makes the call, and leaves the function with what failed.",
-        "#define DAGSCHED_TRY(op, iteration, ...)",
-        "  do {",
-        "    at_ = Place{op, iteration, #__VA_ARGS__, __FILE__, __LINE__};",
-        "    if (const aclError code = (__VA_ARGS__); code != ACL_SUCCESS) return fail(code);",
-        "  } while (false)",
-    ]
-    width = max(len(line) for line in text[1:]) + 1
-    return [text[0], *(f"{line:<{width}}\\" for line in text[1:-1]), text[-1]]
+ASCENDCL = Runtime(
+    name="an AscendCL",
+    suffix="",
+    main=".cpp",
+    include=("#include <acl/acl.h>",),
+    parts="acl_parts.hpp",
+    compile_hint="Compile as C++17 with -I $ASCEND_HOME_PATH/include -L $ASCEND_HOME_PATH/lib64 -lascendcl",
+    words=Words(
+        error="aclError",
+        success="ACL_SUCCESS",
+        invalid="ACL_ERROR_INVALID_PARAM",
+        uninitialised="ACL_ERROR_UNINITIALIZE",
+        bad_alloc="ACL_ERROR_BAD_ALLOC",
+        failure="ACL_ERROR_FAILURE",
+        stream="aclrtStream",
+        event="aclrtEvent",
+        calling="",
+        host="aclrtLaunchHostFunc",
+    ),
+    home=Home(
+        type="aclrtContext",
+        name="context",
+        none="nullptr",
+        find="aclrtGetCurrentContext",
+        current="CurrentContext",
+        text=(
+            "It lives in the context that is current in `init`: release it before that context, the device or AscendCL."
+        ),
+    ),
+    kinds={
+        "host to device": "ACL_MEMCPY_HOST_TO_DEVICE",
+        "device to host": "ACL_MEMCPY_DEVICE_TO_HOST",
+        "device to device": "ACL_MEMCPY_DEVICE_TO_DEVICE",
+    },
+    record=lambda event, stream: Invocation("aclrtRecordEvent", (event, stream)),
+    wait=lambda stream, event: Invocation("aclrtStreamWaitEvent", (stream, event)),
+    copy=lambda *arguments: Invocation("aclrtMemcpyAsync", arguments),
+    copy_rows=lambda *arguments: Invocation("aclrtMemcpy2dAsync", arguments),
+    as_rows=_as_rows,
+    fill=lambda to, size, value, stream: Invocation("aclrtMemsetAsync", (to, size, value, size, stream)),
+    fill_rows=None,
+    sync_stream="aclrtSynchronizeStream",
+    sync_event="aclrtSynchronizeEvent",
+    sync_device="aclrtSynchronizeDevice",
+    hook_rule="they must not call AscendCL",
+    start=(
+        "  aclError code = aclInit(nullptr);",
+        "  if (code != ACL_SUCCESS) {",
+        '    std::fprintf(stderr, "aclInit: error %d\\n", code);',
+        "    return 1;",
+        "  }",
+        "  code = aclrtSetDevice(0);",
+        "  if (code == ACL_SUCCESS) {",
+    ),
+    finish=(
+        "    aclrtResetDevice(0);",
+        "  } else {",
+        '    std::fprintf(stderr, "aclrtSetDevice: error %d\\n", code);',
+        "  }",
+        "  aclFinalize();",
+    ),
+    indent="    ",
+    fills={"ERROR_NAMES": "\n".join(f'    case {code}: return "{name}";' for code, name in ERROR_NAMES.items())},
+)

@@ -7,7 +7,7 @@ version, offset and event index is an expression over the parameters and the ind
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dagsched.emit.blocks import Block
@@ -125,7 +125,11 @@ AnyCall = Launch | Copy | Fill | Record | Wait | Sync | Repeat
 
 @dataclass(frozen=True, slots=True)
 class CallList:
-    """A whole program. ``params`` maps loop counts to their defaults; no count above ``max_count`` can be run."""
+    """A whole program.
+
+    ``params`` maps loop counts to their defaults; no count above ``max_count`` can be run, nor one above that in
+    ``proved``, which has the counts at which the schedule's proof ends.
+    """
 
     name: str
     digest: str
@@ -137,6 +141,7 @@ class CallList:
     buffers: tuple[Buffer, ...]
     functions: tuple[Function, ...]
     body: tuple[AnyCall, ...]
+    proved: dict[str, int] = field(default_factory=dict)
 
     def walk(self) -> Iterator[AnyCall]:
         """Every call in order, loops before what they hold."""
@@ -145,6 +150,7 @@ class CallList:
     def __str__(self) -> str:
         lines = [f"calls of {self.name}", f"  digest {self.digest}, dagsched {self.version}"]
         lines += [f"param {n}" + (f" = {d}" if d is not None else "") for n, d in self.params.items()]
+        lines += [f"at most {name} = {most}, where the proof ends" for name, most in self.proved.items()]
         lines += [_queue(queue) for queue in self.queues]
         lines += [f"event {group.name} x {group.ring}" for group in self.handles]
         lines += [_buffer(buffer) for buffer in self.buffers]

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dagsched.emit.calls import CallList, Launch, Repeat
+from dagsched.emit.cpp_runtime import Words
 from dagsched.emit.functions import Function
 from dagsched.emit.names import CPP, Language, file_stem, identifiers
 from dagsched.plan.model import Buffer, Mode, OpKind, Place
 
 TYPES = frozenset(
     """
-    Buffer Buffers CurrentContext DeviceMemory DynamicBuffer Event EventRing Events Failure Handle Hooks HostCalls
-    PageableMemory PinnedMemory Pipeline Place Resources Stream Streams Strided View
+    Buffer Buffers CurrentContext CurrentDevice DeviceMemory DynamicBuffer Event EventRing Events Failure Handle Hooks
+    HostCalls PageableMemory PinnedMemory Pipeline Place Resources Stream Streams Strided View
     """.split()  # noqa: SIM905
 )
 """Types of emitted programs; members and locals keep clear of them."""
@@ -24,9 +25,10 @@ TYPES = frozenset(
 HELPERS = frozenset(
     """
     allocate argc argv at_ body buffers bytes check_copy check_count check_region code copy_bytes copy_rows count
-    drain_stream error_name events fail fill_bytes floor_div floor_mod free_pageable from from_step hooks issue
-    kMaxCount kNoIteration keep_exception on_host own own_ parse_count pipeline resources_ run_pipeline start step0
-    step1 step2 step3 step4 step5 step6 step7 streams to to_step took
+    create_event create_stream current drain_stream error_name events fail fill_bytes floor_div floor_mod
+    free_pageable from from_step hooks issue kMaxCount kNoIteration keep_exception on_host own own_ parse_count
+    pipeline recent_message resources_ run_pipeline start step0 step1 step2 step3 step4 step5 step6 step7 streams to
+    to_step took
     """.split()  # noqa: SIM905
 )
 """Functions and variables of emitted programs."""
@@ -69,10 +71,10 @@ class Names:
         return [views[plain[text]] for text in texts], [indices[index] for index in function.indices]
 
 
-def name_everything(calls: CallList) -> Names:
-    """Identifiers for a whole program."""
-    stem = file_stem(calls.name)
-    namespace = identifiers([calls.name], TYPES | HELPERS)[calls.name]
+def name_everything(calls: CallList, suffix: str = "") -> Names:
+    """Identifiers for a whole program; ``suffix`` (``_cuda``) ends the names of its files and its namespace."""
+    stem = f"{file_stem(calls.name)}{suffix}"
+    namespace = f"{identifiers([calls.name], TYPES | HELPERS)[calls.name].rstrip('_' if suffix else '')}{suffix}"
     functions = identifiers((function.name for function in calls.functions), TYPES | {"stream"})
     sized = {f"size_of_{buffer}": buffer for buffer in sized_buffers(calls)}
     sizes = identifiers(sized, TYPES | set(functions.values()))
@@ -128,7 +130,7 @@ def memory_type(buffer: Buffer) -> str:
     return f"{template}<{memory}, {element_type(buffer.dtype)}, {buffer.ring.depth or 1}, {buffer.size}>"
 
 
-def hook_signature(names: Names, function: Function, *, named: bool = True) -> tuple[str, list[str]]:
+def hook_signature(names: Names, function: Function, words: Words, *, named: bool = True) -> tuple[str, list[str]]:
     """``aclError detector`` and its parameters; ``named`` false puts the names into comments."""
     views, indices = names.parameters(function)
     rows = [
@@ -137,6 +139,6 @@ def hook_signature(names: Names, function: Function, *, named: bool = True) -> t
     ]
     rows += [("int64_t", index) for index in indices]
     if function.kind is OpKind.COMPUTE:
-        rows.append(("aclrtStream", "stream"))
-    head = f"aclError {names.functions[function.name]}"
+        rows.append((words.stream, "stream"))
+    head = f"{words.error} {names.functions[function.name]}"
     return head, [f"{type_} {name}" if named else f"{type_} /*{name}*/" for type_, name in rows]

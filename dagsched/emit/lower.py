@@ -95,7 +95,16 @@ def list_calls(compiled: Compiled) -> CallList:
         buffers=tuple(plan.buffers.values()),
         functions=functions,
         body=body,
+        proved=_list_proved(compiled),
     )
+
+
+def _list_proved(compiled: Compiled) -> dict[str, int]:
+    """The counts at which a proof ends that went through counts one by one; empty where it holds for every count."""
+    if compiled.proof.complete:
+        return {}
+    counts = compiled.proof.document.get("counts", {})
+    return {name: int(axis["run"]) for name, axis in counts.items() if not axis["period"]}
 
 
 def _ops_with_loops(plan: Plan) -> list[tuple[Op, Loop | None]]:

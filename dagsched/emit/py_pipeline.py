@@ -110,7 +110,7 @@ def write_py_pipeline(calls: CallList, names: Names) -> list[str]:
         "        Raises PipelineError with what failed first; then nothing more is issued, what was issued has",
         "        finished, and it may be run again.",
         '        """',
-        *(f'        check_count("{count}", {count}, self.MAX_COUNT)' for count in counts),
+        *_check_counts(calls, names),
         "        with self._own.running():",
         *_reset_sizes(calls, names),
         f"            self._issue({', '.join(['hooks', *counts])})",
@@ -129,6 +129,18 @@ def write_py_pipeline(calls: CallList, names: Names) -> list[str]:
 
 def _limits(calls: CallList) -> list[str]:
     return [f"    MAX_COUNT = 2**{calls.max_count.bit_length() - 1}", ""]
+
+
+def _check_counts(calls: CallList, names: Names) -> list[str]:
+    """No count may be too large, nor go beyond what the schedule is proved for."""
+    lines = []
+    for name in ordered_params(calls):
+        count = names.locals[name]
+        if name in calls.proved:
+            lines.append("        # The schedule is proved up to this count, and not beyond.")
+        most = str(calls.proved[name]) if name in calls.proved else "self.MAX_COUNT"
+        lines.append(f'        check_count("{count}", {count}, {most})')
+    return lines
 
 
 def _members(name: str, doc: str, members: list[str]) -> list[str]:

@@ -71,6 +71,7 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
         work += per_iteration * (1 + sum(choice))
         if work > MOST_WORK:
             complete = False
+            axes |= _reached(axes, names, choice)
             break
         run = Run(subject, params, outcome)
         run.go()
@@ -82,6 +83,13 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
     ran = {name: (axes[name].most, axes[name].period) for name in names}
     whole = complete and all(axis.period or axis.bounded for axis in axes.values())
     return Coverage(_describe(names, axes, complete), ran, whole)
+
+
+def _reached(axes: dict[str, Axis], names: list[str], choice: tuple[int, ...]) -> dict[str, Axis]:
+    """A grid that was run up to a choice, in order: the first coordinate that had moved by then ends before it."""
+    moved = next((n for n, value in enumerate(choice) if value > 0), 0)
+    ended = {name: Axis(0, 0, False) for name in names[:moved]}
+    return ended | {names[moved]: Axis(choice[moved] - 1, 0, False)}
 
 
 @dataclass(frozen=True, slots=True)

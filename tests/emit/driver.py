@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from dagsched.emit.acl_cpp import ASCENDCL
 from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_names import Names, hook_signature
 from dagsched.emit.functions import Function
@@ -170,7 +171,7 @@ def _json_string(text: str) -> str:
 
 
 def _hook(names: Names, function: Function) -> list[str]:
-    head, parameters = hook_signature(names, function)
+    head, parameters = hook_signature(names, function, ASCENDCL.words)
     qualified = [
         text.replace("View<", "plan::View<", 1).replace("Strided<", "plan::Strided<", 1) for text in parameters
     ]

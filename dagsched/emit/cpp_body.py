@@ -1,69 +1,43 @@
-"""The statements that issue a program: C++ for each call, in the order of the schedule, guarded and checked.
-
-The statements of one op stand together: its waits, each with the hazards that it is there for, the op, its record.
-"""
+"""The statements that issue a program: C++ for each call, in the order of the schedule, guarded and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from dagsched.diagnostics import Diagnostic, PlanError
-from dagsched.emit.acl_copies import write_copy, write_fill
-from dagsched.emit.acl_parts import Parts
-from dagsched.emit.calls import (
-    AnyCall,
-    CallList,
-    Copy,
-    Fill,
-    Launch,
-    Record,
-    Repeat,
-    Sync,
-    Wait,
-    event_text,
-    reason_text,
-)
+from dagsched.emit.calls import AnyCall, CallList, Copy, Fill, Launch, Record, Repeat, Sync, Wait
+from dagsched.emit.cpp_copies import write_copy, write_fill
 from dagsched.emit.cpp_names import Names
+from dagsched.emit.cpp_parts import Parts
+from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.cpp_text import Invocation, comment, cpp_condition
 from dagsched.emit.names import cpp_comment
+from dagsched.emit.statements import describe, group_calls, has_host_calls, split_ops
 from dagsched.plan.model import Mode, OpKind
 
 
-def write_body(calls: CallList, names: Names) -> list[str]:
-    """The lines of the function body; raises :class:`PlanError` for copies that AscendCL cannot express."""
-    writer = _Writer(calls, names)
+def write_body(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
+    """The lines of the function body; raises :class:`PlanError` for copies that no rows express."""
+    writer = _Writer(calls, names, runtime)
     lines = list(writer.block(calls.body, 4))
     if writer.faults:
         raise PlanError(writer.faults)
     return lines
 
 
-def has_host_calls(calls: CallList) -> bool:
-    """Whether anything runs on the host's side of a stream."""
-    return any(
-        (isinstance(call, Launch) and call.function.kind is OpKind.HOST)
-        or (isinstance(call, Copy) and call.direction == "host to host")
-        or (isinstance(call, Fill) and call.host)
-        for call in calls.walk()
-    )
-
-
 class _Writer:
-    def __init__(self, calls: CallList, names: Names) -> None:
+    def __init__(self, calls: CallList, names: Names, runtime: Runtime) -> None:
         self.names = names
-        self.parts = Parts(calls, names)
+        self.runtime = runtime
+        self.parts = Parts(calls, names, runtime)
         self.stops_for_host = has_host_calls(calls)
         self.faults: list[Diagnostic] = []
 
     def block(self, calls: Sequence[AnyCall], indent: int) -> Iterator[str]:
         """Calls with the same guard share an ``if``; a blank line stands between ops."""
-        previous = ""
-        for when, group in groupby(calls, key=lambda call: call.when):
-            members = list(group)
-            if previous and _op_of(members[0]) != previous:
+        for begins, when, members in group_calls(calls):
+            if begins:
                 yield ""
-            previous = _op_of(members[-1])
             if not when:
                 yield from self.calls(members, indent)
                 continue
@@ -72,13 +46,11 @@ class _Writer:
             yield f"{' ' * indent}}}"
 
     def calls(self, calls: Sequence[AnyCall], indent: int) -> Iterator[str]:
-        previous = ""
-        for call in calls:
-            if previous and _op_of(call) != previous:
+        for begins, call in split_ops(calls):
+            if begins:
                 yield ""
-            previous = _op_of(call)
-            if isinstance(call, Launch | Copy | Fill):
-                yield from comment(cpp_comment(_describe(call)), indent)
+            if isinstance(call, Launch | Copy | Fill | Wait):
+                yield from comment(cpp_comment(describe(call)), indent)
             yield from self.call(call, indent)
 
     def call(self, call: AnyCall, indent: int) -> Iterator[str]:
@@ -96,13 +68,9 @@ class _Writer:
         elif isinstance(call, Fill):
             yield from write_fill(parts, call, indent)
         elif isinstance(call, Record):
-            record = Invocation("aclrtRecordEvent", (parts.event(call), parts.stream(call.stream)))
-            yield from parts.statement(call, indent, record)
+            yield from parts.statement(call, indent, self.runtime.record(parts.event(call), parts.stream(call.stream)))
         elif isinstance(call, Wait):
-            reasons = "; ".join(reason_text(reason) for reason in call.protects)
-            yield from comment(cpp_comment(reasons or f"wait for {event_text(call.event)}"), indent)
-            wait = Invocation("aclrtStreamWaitEvent", (parts.stream(call.stream), parts.event(call)))
-            yield from parts.statement(call, indent, wait)
+            yield from parts.statement(call, indent, self.runtime.wait(parts.stream(call.stream), parts.event(call)))
         else:
             yield from self.sync(call, indent)
 
@@ -111,18 +79,18 @@ class _Writer:
         lo, hi = self.parts.expr(call.lo), self.parts.expr(call.hi)
         yield f"{' ' * indent}for (int64_t {index} = {lo}; {index} < {hi}; ++{index}) {{"
         if self.stops_for_host:
-            yield f"{' ' * indent}  if (own_->calls.failed()) return ACL_ERROR_FAILURE;"
+            yield f"{' ' * indent}  if (own_->calls.failed()) return {self.runtime.words.failure};"
             yield ""
         yield from self.block(call.body, indent + 2)
         yield f"{' ' * indent}}}"
 
     def sync(self, call: Sync, indent: int) -> Iterator[str]:
         if call.stream is not None:
-            inner = Invocation("aclrtSynchronizeStream", (self.parts.stream(call.stream),))
+            inner = Invocation(self.runtime.sync_stream, (self.parts.stream(call.stream),))
         elif call.event is not None:
-            inner = Invocation("aclrtSynchronizeEvent", (self.parts.event(call),))
+            inner = Invocation(self.runtime.sync_event, (self.parts.event(call),))
         else:
-            inner = Invocation("aclrtSynchronizeDevice", ())
+            inner = Invocation(self.runtime.sync_device, ())
         yield from self.parts.statement(call, indent, inner)
 
     def launch(self, call: Launch, indent: int) -> Iterator[str]:
@@ -155,17 +123,3 @@ class _Writer:
                 index = call.iteration  # one slot has no versions: the iteration says which size is meant
             size = f"hooks.{self.names.sizes[block.buffer]}({self.parts.expr(index)})"
             yield from self.parts.statement(call, indent, self.parts.resize(block, size))
-
-
-def _op_of(call: AnyCall) -> str:
-    """What a call is part of: statements of one op stand together."""
-    return f"loop {call.index}" if isinstance(call, Repeat) else getattr(call, "op", "sync")
-
-
-def _describe(call: Launch | Copy | Fill) -> str:
-    if isinstance(call, Copy):
-        return f"{call.op}: copy {call.source.text} to {call.target.text}"
-    if isinstance(call, Fill):
-        return f"{call.op}: fill {call.target.text} with {call.value}"
-    kind = "compute" if call.function.kind is OpKind.COMPUTE else "host"
-    return f"{call.op}: {kind} {call.function.name}"

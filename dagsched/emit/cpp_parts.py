@@ -1,14 +1,16 @@
-"""Parts of statements: how emitted AscendCL code names streams, events, bytes of buffers, views and checked calls."""
+"""Parts of statements: how emitted C++ names streams, events, bytes of buffers, views and checked calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dagsched.emit.blocks import Block
-from dagsched.emit.calls import AnyCall, CallList, Copy, Fill, Launch, Record, Sync, Wait, event_text
+from dagsched.emit.calls import AnyCall, CallList, Copy, Fill, Launch, Record, Sync, Wait
 from dagsched.emit.cpp_names import Names, view_type
+from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.cpp_text import WIDTH, Invocation, cpp_expression, lay_out_call
 from dagsched.emit.names import cpp_string
+from dagsched.emit.statements import label_of
 from dagsched.plan.expressions import Expr, Int
 from dagsched.plan.model import Buffer, Mode
 
@@ -16,8 +18,9 @@ from dagsched.plan.model import Buffer, Mode
 class Parts:
     """Writes the small pieces of one program, all in terms of its identifiers."""
 
-    def __init__(self, calls: CallList, names: Names) -> None:
+    def __init__(self, calls: CallList, names: Names, runtime: Runtime) -> None:
         self.names = names
+        self.runtime = runtime
         self.buffers: dict[str, Buffer] = {buffer.name: buffer for buffer in calls.buffers}
 
     def expr(self, expr: Expr, level: int = 0) -> str:
@@ -111,12 +114,3 @@ class Parts:
             yield from lay_out_call(body, indent + 2)
             yield f"{pad}}};"
         yield from self.statement(call, indent, Invocation("on_host", (stream, "body")))
-
-
-def label_of(call: AnyCall) -> str:
-    """What an error message calls a call: its op, or what is being synchronised."""
-    if not isinstance(call, Sync):
-        return getattr(call, "op", "")
-    if call.stream is not None:
-        return f"synchronise {call.stream}"
-    return f"synchronise {event_text(call.event)}" if call.event is not None else "synchronise the device"

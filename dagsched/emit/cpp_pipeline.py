@@ -8,31 +8,35 @@ from __future__ import annotations
 
 import re
 
-from dagsched.emit.acl_body import has_host_calls, write_body
-from dagsched.emit.calls import CallList, Copy, Fill, Launch
+from dagsched.emit.calls import CallList
+from dagsched.emit.cpp_body import write_body
 from dagsched.emit.cpp_names import Names, element_type, memory_type, ordered_params
+from dagsched.emit.cpp_runtime import Runtime, Words
 from dagsched.emit.cpp_text import WIDTH, Invocation, align, comment, lay_out_call
 from dagsched.emit.names import cpp_comment, cpp_string
+from dagsched.emit.statements import has_host_calls, purpose_of
 
 
-def write_pipeline(calls: CallList, names: Names) -> list[str]:
+def write_pipeline(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
     """The lines of the class."""
-    body = write_body(calls, names)
+    body = write_body(calls, names, runtime)
     host = has_host_calls(calls)
+    about = (
+        "Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time, "
+        f"from any thread. {runtime.home.text}"
+    )
     return [
-        "/// Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time,",
-        "/// from any thread. It lives in the context that is current in `init`: release it before that context, the",
-        "/// device or AscendCL.",
+        *(line.replace("// ", "/// ", 1) for line in comment(about, 0, WIDTH - 1)),
         "class Pipeline {",
         " public:",
-        *_public(calls, names, host),
+        *_public(calls, names, runtime, host),
         "",
         " private:",
-        *_resources(calls, names),
+        *_resources(calls, names, runtime),
         "",
-        *_private(host),
+        *_private(runtime.words, host),
         "",
-        *_issue(calls, names, body),
+        *_issue(calls, names, runtime.words, body),
         "",
         "  std::unique_ptr<Resources> own_;",
         "  Place at_;",
@@ -41,7 +45,8 @@ def write_pipeline(calls: CallList, names: Names) -> list[str]:
     ]
 
 
-def _public(calls: CallList, names: Names, host: bool) -> list[str]:
+def _public(calls: CallList, names: Names, runtime: Runtime, host: bool) -> list[str]:
+    words, home = runtime.words, runtime.home
     arguments = _counts(calls, names, defaults=True)
     passed = ", ".join(["hooks", *(names.locals[name] for name in ordered_params(calls))])
     lines = [
@@ -49,43 +54,42 @@ def _public(calls: CallList, names: Names, host: bool) -> list[str]:
         f"  static constexpr int64_t kMaxCount = int64_t{{1}} << {calls.max_count.bit_length() - 1};",
         "",
         "  /// Creates everything. On failure nothing is left behind.",
-        "  [[nodiscard]] aclError init() {",
+        f"  [[nodiscard]] {words.error} init() {{",
         "    failure_ = Failure();",
         "    own_.reset();",
         "    std::unique_ptr<Resources> own(new (std::nothrow) Resources);",
-        '    DAGSCHED_TRY("init", kNoIteration, own ? ACL_SUCCESS : ACL_ERROR_BAD_ALLOC);',
-        '    DAGSCHED_TRY("init", kNoIteration, aclrtGetCurrentContext(&own->context));',
+        f'    DAGSCHED_TRY("init", kNoIteration, own ? {words.success} : {words.bad_alloc});',
+        f'    DAGSCHED_TRY("init", kNoIteration, {home.find}(&own->{home.name}));',
         *_acquire(calls, names),
         "    own_ = std::move(own);",
-        "    return ACL_SUCCESS;",
+        f"    return {words.success};",
         "  }",
         "",
         "  /// Runs the plan from its beginning to its end and returns when the device has finished. After a failure",
         "  /// nothing more is issued, what was issued has finished, and `failure` says what went wrong; it may be run",
         "  /// again.",
-        *lay_out_call(Invocation("aclError run", ("Hooks& hooks", *arguments)), 2, " {", "[[nodiscard]] "),
+        *lay_out_call(Invocation(f"{words.error} run", ("Hooks& hooks", *arguments)), 2, " {", "[[nodiscard]] "),
         "    failure_ = Failure();",
-        '    DAGSCHED_TRY("run", kNoIteration, own_ ? ACL_SUCCESS : ACL_ERROR_UNINITIALIZE);',
-        "    const CurrentContext context(own_->context);",
-        '    DAGSCHED_TRY("run", kNoIteration, context.code());',
-        *(
-            f'    DAGSCHED_TRY("run", kNoIteration, check_count({names.locals[name]}, kMaxCount));'
-            for name in ordered_params(calls)
+        *lay_out_call(
+            Invocation("DAGSCHED_TRY", ('"run"', "kNoIteration", f"own_ ? {words.success} : {words.uninitialised}")), 4
         ),
-        "    aclError code = ACL_SUCCESS;",
+        f"    const {home.current} current(own_->{home.name});",
+        '    DAGSCHED_TRY("run", kNoIteration, current.code());',
+        *_check_counts(calls, names),
+        f"    {words.error} code = {words.success};",
         "    try {",
         *_reset_sizes(calls, names),
         f"      code = issue({passed});",
         "    } catch (...) {",
-        "      code = fail(ACL_ERROR_FAILURE);",
+        f"      code = fail({words.failure});",
         "      keep_exception(failure_);",
         "    }",
-        "    if (code != ACL_SUCCESS) own_->drain();",
+        f"    if (code != {words.success}) own_->drain();",
     ]
     if host:
         lines += [
             "    Failure on_host = own_->calls.take_failure();",
-            "    if (on_host.code != ACL_SUCCESS && failure_.code == ACL_SUCCESS) {",
+            f"    if (on_host.code != {words.success} && failure_.code == {words.success}) {{",
             "      failure_ = std::move(on_host);",
             "      code = failure_.code;",
             "    }",
@@ -112,16 +116,25 @@ def _counts(calls: CallList, names: Names, *, defaults: bool) -> list[str]:
     return found
 
 
+def _check_counts(calls: CallList, names: Names) -> list[str]:
+    """No count may overflow, nor go beyond what the schedule is proved for."""
+    lines = []
+    for name in ordered_params(calls):
+        count = names.locals[name]
+        lines.append(f'    DAGSCHED_TRY("run", kNoIteration, check_count({count}, kMaxCount));')
+        if name in calls.proved:
+            what = cpp_string(f"the schedule is proved for {name} up to {calls.proved[name]}, and not beyond")
+            check = Invocation("check_count", (count, str(calls.proved[name])))
+            lines += lay_out_call(Invocation("DAGSCHED_TRY", (what, "kNoIteration", check)), 4)
+    return lines
+
+
 def _acquire(calls: CallList, names: Names) -> list[str]:
     lines: list[str] = []
     rows: list[tuple[str, str]] = []
     for queue in calls.queues:
-        handle = f"own->streams.{names.streams[queue.name]}.receive()"
-        call = f"aclrtCreateStream({handle})"
-        if queue.priority is not None:
-            flags = "ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC"
-            call = f"aclrtCreateStreamWithConfig({handle}, {queue.priority}, {flags})"
-        rows.append((f"stream {queue.name}", call))
+        priority = f", {queue.priority}" if queue.priority is not None else ""
+        rows.append((f"stream {queue.name}", f"create_stream(own->streams.{names.streams[queue.name]}{priority})"))
     rows += [(f"event {g.name}", f"own->events.{names.events[g.name]}.create_all()") for g in calls.handles]
     rows += [(f"buffer {b.name}", f"own->buffers.{names.buffers[b.name]}.allocate_all()") for b in calls.buffers]
     for what, call in rows:
@@ -165,9 +178,10 @@ def _accessors(calls: CallList, names: Names) -> list[str]:
     return lines
 
 
-def _resources(calls: CallList, names: Names) -> list[str]:
+def _resources(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
+    home = runtime.home
     streams = [
-        (f"    Stream {names.streams[queue.name]};", f"// {cpp_comment(_purpose(calls, queue.name, queue.engine))}")
+        (f"    Stream {names.streams[queue.name]};", f"// {cpp_comment(purpose_of(calls, queue.name, queue.engine))}")
         for queue in calls.queues
     ]
     events = [f"    EventRing<{group.ring}> {names.events[group.name]};" for group in calls.handles]
@@ -179,7 +193,7 @@ def _resources(calls: CallList, names: Names) -> list[str]:
         *_struct("Buffers", buffers),
         "  // What the device may work on: nothing of it is released before every stream has come to its end.",
         "  struct Resources {",
-        "    aclrtContext context = nullptr;",
+        f"    {home.type} {home.name} = {home.none};",
         "    HostCalls calls;",
         "    Buffers buffers;",
         "    Events events;",
@@ -189,8 +203,8 @@ def _resources(calls: CallList, names: Names) -> list[str]:
         "    Resources(const Resources&) = delete;",
         "    Resources& operator=(const Resources&) = delete;",
         "    ~Resources() {",
-        "      if (context == nullptr) return;",
-        "      const CurrentContext current(context);",
+        f"      if ({home.name} == {home.none}) return;",
+        f"      const {home.current} current({home.name});",
         "      drain();",
         "      streams = Streams();",
         "      events = Events();",
@@ -217,21 +231,13 @@ def _method(head: str, statements: list[str], indent: int) -> list[str]:
     return [f"{pad}{head} {{", *(f"{pad}  {statement}" for statement in statements), f"{pad}}}"]
 
 
-def _purpose(calls: CallList, stream: str, engine: str | None) -> str:
-    """What a stream is for: its engine and the first of its ops."""
-    work = [call for call in calls.walk() if isinstance(call, Launch | Copy | Fill) and call.stream == stream]
-    ops = list(dict.fromkeys(call.op for call in work))
-    shown = ", ".join(ops[:6]) + (f" and {len(ops) - 6} more" if len(ops) > 6 else "")
-    return f"{engine}: {shown}" if engine else shown
-
-
-def _private(host: bool) -> list[str]:
+def _private(words: Words, host: bool) -> list[str]:
     lines = [
-        "  aclError fail(aclError code) {",
+        f"  {words.error} fail({words.error} code) {{",
         "    failure_ = Failure();",
         "    failure_.code = code;",
         "    failure_.place = at_;",
-        "    if (const char* recent = aclGetRecentErrMsg()) failure_.detail = recent;",
+        "    failure_.detail = recent_message(code);",
         "    return code;",
         "  }",
     ]
@@ -240,14 +246,14 @@ def _private(host: bool) -> list[str]:
             "",
             "  // Queues a host function; it must own, by value, whatever it uses.",
             "  template <class Body>",
-            "  aclError on_host(aclrtStream stream, Body body) {",
+            f"  {words.error} on_host({words.stream} stream, Body body) {{",
             "    return own_->calls.launch(stream, at_, std::move(body));",
             "  }",
         ]
     return lines
 
 
-def _issue(calls: CallList, names: Names, body: list[str]) -> list[str]:
+def _issue(calls: CallList, names: Names, words: Words, body: list[str]) -> list[str]:
     text = "\n".join(body)
     hooks = "Hooks& hooks" if "hooks." in text else "Hooks& /*hooks*/"
     counts = [
@@ -256,13 +262,13 @@ def _issue(calls: CallList, names: Names, body: list[str]) -> list[str]:
     ]
     lines = [
         "  // Issues everything in the order of the schedule.",
-        *lay_out_call(Invocation("aclError issue", (hooks, *counts)), 2, " {"),
+        *lay_out_call(Invocation(f"{words.error} issue", (hooks, *counts)), 2, " {"),
     ]
     for member in ("streams", "events", "buffers"):
         if f"{member}." in text:
             constant = "const " if member != "buffers" or ".resize(" not in text else ""
             lines.append(f"    {constant}auto& {member} = own_->{member};")
-    return [*lines, *([""] if body else []), *body, "    return ACL_SUCCESS;", "  }"]
+    return [*lines, *([""] if body else []), *body, f"    return {words.success};", "  }"]
 
 
 def _uses(text: str, name: str) -> bool:

@@ -42,12 +42,40 @@ struct Strided {
 
 constexpr int64_t kNoIteration = -1;
 
-inline const char* error_name(aclError code) {
-  switch (code) {
-@ERROR_NAMES@
-    default: return "an error that has no name here";
+/// Owns one handle of the runtime, or one block of memory, and releases it once.
+template <class T, auto Release>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
   }
+  ~Handle() {
+    if (value_ != nullptr) static_cast<void>(Release(value_));
+  }
+
+  operator T() const { return value_; }
+  T* receive() { return &value_; }
+
+ private:
+  T value_ = nullptr;
+};
+
+inline @Error@ allocate_pageable(void** memory, size_t size) {
+  constexpr size_t kAlignment = 64;
+  if (size > SIZE_MAX - kAlignment) return @BadAlloc@;
+  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  return *memory == nullptr ? @BadAlloc@ : @Success@;
 }
+
+inline @Error@ free_pageable(void* memory) {
+  std::free(memory);
+  return @Success@;
+}
+
+@PARTS@
 
 /// Where a pipeline is: what is being called, in which file and line, for which op and iteration.
 struct Place {
@@ -60,15 +88,16 @@ struct Place {
 
 /// The first thing that went wrong, and where.
 struct Failure {
-  aclError code = ACL_SUCCESS;
+  @Error@ code = @Success@;
   Place place;
-  std::string detail;            // what aclGetRecentErrMsg or the exception said
+  std::string detail;            // what the runtime or the exception said
   std::exception_ptr exception;  // what a hook threw, if it did
 
   std::string message() const {
     std::string text = std::string(place.file) + ":" + std::to_string(place.line) + ": " + place.op;
     if (place.iteration != kNoIteration) text += ", iteration " + std::to_string(place.iteration);
-    text += std::string(": ") + place.call + ": " + error_name(code) + " (" + std::to_string(code) + ")";
+    text += std::string(": ") + place.call + ": " + error_name(code);
+    text += " (" + std::to_string(static_cast<int>(code)) + ")";
     if (!detail.empty()) text += ": " + detail;
     return text;
   }
@@ -86,97 +115,23 @@ inline void keep_exception(Failure& failure) {
   }
 }
 
-/// Makes this context current for a scope, so that a pipeline may be used from any thread.
-class CurrentContext {
- public:
-  explicit CurrentContext(aclrtContext wanted) {
-    if (aclrtGetCurrentContext(&previous_) != ACL_SUCCESS) previous_ = nullptr;
-    if (previous_ != wanted) code_ = aclrtSetCurrentContext(wanted);
-    changed_ = previous_ != wanted;
-  }
-  ~CurrentContext() {
-    if (changed_ && previous_ != nullptr) aclrtSetCurrentContext(previous_);
-  }
-  CurrentContext(const CurrentContext&) = delete;
-  CurrentContext& operator=(const CurrentContext&) = delete;
-
-  aclError code() const { return code_; }
-
- private:
-  aclrtContext previous_ = nullptr;
-  aclError code_ = ACL_SUCCESS;
-  bool changed_ = false;
-};
-
-/// Owns one handle of the runtime and releases it once.
-template <auto Release>
-class Handle {
- public:
-  Handle() = default;
-  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~Handle() {
-    if (value_ != nullptr) Release(value_);
-  }
-
-  operator void*() const { return value_; }
-  void** receive() { return &value_; }
-
- private:
-  void* value_ = nullptr;
-};
-
-inline aclError allocate_pageable(void** memory, size_t size) {
-  constexpr size_t kAlignment = 64;
-  if (size > SIZE_MAX - kAlignment) return ACL_ERROR_BAD_ALLOC;
-  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
-  return *memory == nullptr ? ACL_ERROR_BAD_ALLOC : ACL_SUCCESS;
-}
-
-inline aclError free_pageable(void* memory) {
-  std::free(memory);
-  return ACL_SUCCESS;
-}
-
-using Stream = Handle<&aclrtDestroyStream>;
-using Event = Handle<&aclrtDestroyEvent>;
-using DeviceMemory = Handle<&aclrtFree>;
-using PinnedMemory = Handle<&aclrtFreeHost>;
-using PageableMemory = Handle<&free_pageable>;
-
-/// Waits for what a stream has been given. Its errors have been reported already, or have nobody to be reported to.
-inline void drain_stream(const Stream& stream) {
-  if (stream != nullptr) aclrtSynchronizeStream(stream);
-}
-
-inline aclError allocate(DeviceMemory& memory, size_t size) {
-  return aclrtMalloc(memory.receive(), size, ACL_MEM_MALLOC_HUGE_FIRST);
-}
-inline aclError allocate(PinnedMemory& memory, size_t size) { return aclrtMallocHost(memory.receive(), size); }
-inline aclError allocate(PageableMemory& memory, size_t size) { return allocate_pageable(memory.receive(), size); }
-
 /// Division that rounds towards minus infinity, and its remainder: ring indices before the first iteration wrap round.
 constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
 constexpr int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
-/// A ring of event handles. A wait for a handle that was never recorded is no wait: events made by
-/// aclrtCreateEventExWithFlag bind a wait to the newest record, and to nothing where there is none.
+/// A ring of event handles. A wait binds to the newest record of its handle; where there is none, it is no wait.
 template <size_t Count>
 struct EventRing {
   std::array<Event, Count> handles;
 
-  aclrtEvent operator[](int64_t index) const {
+  @Event@ operator[](int64_t index) const {
     return handles[static_cast<size_t>(floor_mod(index, static_cast<int64_t>(Count)))];
   }
-  aclError create_all() {
+  @Error@ create_all() {
     for (Event& event : handles) {
-      const aclError code = aclrtCreateEventExWithFlag(event.receive(), ACL_EVENT_SYNC);
-      if (code != ACL_SUCCESS) return code;
+      if (const @Error@ code = create_event(event); code != @Success@) return code;
     }
-    return ACL_SUCCESS;
+    return @Success@;
   }
 };
 
@@ -206,11 +161,11 @@ struct Buffer {
                          std::array<size_t, Axes> stride) const {
     return {address(version, offset), static_cast<size_t>(run), count, stride};
   }
-  aclError allocate_all() {
+  @Error@ allocate_all() {
     for (Memory& memory : slots) {
-      if (const aclError code = allocate(memory, Size); code != ACL_SUCCESS) return code;
+      if (const @Error@ code = allocate(memory, Size); code != @Success@) return code;
     }
-    return ACL_SUCCESS;
+    return @Success@;
   }
 
  protected:
@@ -228,48 +183,48 @@ struct DynamicBuffer : Buffer<Memory, T, Slots, Size> {
   size_t bytes(int64_t version) const { return used[this->slot(version)]; }
   View<const T> read(int64_t version) const { return {this->address(version, 0), bytes(version), Size}; }
   View<T> write(int64_t version) const { return {this->address(version, 0), bytes(version), Size}; }
-  aclError resize(int64_t version, size_t bytes) {
-    if (bytes > Size) return ACL_ERROR_INVALID_PARAM;
+  @Error@ resize(int64_t version, size_t bytes) {
+    if (bytes > Size) return @Invalid@;
     used[this->slot(version)] = bytes;
-    return ACL_SUCCESS;
+    return @Success@;
   }
 };
 
 /// A loop count: not negative, and small enough that no index or offset overflows.
-inline aclError check_count(int64_t count, int64_t largest) {
-  return 0 <= count && count <= largest ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+inline @Error@ check_count(int64_t count, int64_t largest) {
+  return 0 <= count && count <= largest ? @Success@ : @Invalid@;
 }
 
 /// Whether what is copied has room where it goes.
-inline aclError check_copy(int64_t bytes, int64_t room) {
-  return bytes <= room ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+inline @Error@ check_copy(int64_t bytes, int64_t room) {
+  return bytes <= room ? @Success@ : @Invalid@;
 }
 
-/// Copies within the host's memory are host functions: aclrtMemcpyAsync refuses them.
-inline aclError copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
+/// Copies within the host's memory are host functions.
+inline @Error@ copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
-  return ACL_SUCCESS;
+  return @Success@;
 }
 
 template <size_t Levels>
-aclError copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
+@Error@ copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
                    const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
                    size_t level = 0) {
   if (level == Levels) return copy_bytes(to, from, run);
   for (int64_t n = 0; n < count[level]; ++n) {
     copy_rows(to + n * to_step[level], from + n * from_step[level], count, to_step, from_step, run, level + 1);
   }
-  return ACL_SUCCESS;
+  return @Success@;
 }
 
-inline aclError fill_bytes(std::byte* to, int value, size_t bytes) {
+inline @Error@ fill_bytes(std::byte* to, int value, size_t bytes) {
   std::memset(to, value, bytes);
-  return ACL_SUCCESS;
+  return @Success@;
 }
 
 /// Whether a region lies inside its axis: 0 <= lo < hi <= extent.
-inline aclError check_region(int64_t lo, int64_t hi, int64_t extent) {
-  return 0 <= lo && lo < hi && hi <= extent ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+inline @Error@ check_region(int64_t lo, int64_t hi, int64_t extent) {
+  return 0 <= lo && lo < hi && hi <= extent ? @Success@ : @Invalid@;
 }
 
 /// Host functions on streams. Each call that is queued owns its arguments until it has run, and none is run once one
@@ -280,13 +235,13 @@ class HostCalls {
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
-  aclError launch(aclrtStream stream, const Place& place, std::function<aclError()> body) {
+  @Error@ launch(@Stream@ stream, const Place& place, std::function<@Error@()> body) {
     Call* call = take();
     call->owner = this;
     call->place = place;
     call->body = std::move(body);
-    const aclError code = aclrtLaunchHostFunc(stream, &HostCalls::run, call);
-    if (code != ACL_SUCCESS) give_back(call);
+    const @Error@ code = @LaunchHostFunc@(stream, &HostCalls::run, call);
+    if (code != @Success@) give_back(call);
     return code;
   }
 
@@ -303,10 +258,10 @@ class HostCalls {
   struct Call {
     HostCalls* owner = nullptr;
     Place place;
-    std::function<aclError()> body;
+    std::function<@Error@()> body;
   };
 
-  static void run(void* argument) noexcept {
+  static void @Calling@run(void* argument) noexcept {
     Call* call = static_cast<Call*>(argument);
     call->owner->execute(*call);
     call->owner->give_back(call);
@@ -318,10 +273,10 @@ class HostCalls {
     try {
       failure.code = call.body();
     } catch (...) {
-      failure.code = ACL_ERROR_FAILURE;
+      failure.code = @Failure@;
       keep_exception(failure);
     }
-    if (failure.code == ACL_SUCCESS) return;
+    if (failure.code == @Success@) return;
     failure.place = call.place;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (failed()) return;

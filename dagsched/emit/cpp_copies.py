@@ -1,8 +1,7 @@
-"""Copies and fills as AscendCL calls.
+"""Copies and fills as C++ calls.
 
-Between host and device, rows of bytes are one aclrtMemcpy2dAsync; within the device, where that call is not supported
-on every product, they are one aclrtMemcpyAsync a row. Within the host both are host functions: aclrtMemcpyAsync refuses
-them.
+Rows of bytes are one 2-D call where the runtime has one for the direction, else one call a row. Within the host, both
+copies and fills are host functions: no runtime queues them.
 """
 
 from __future__ import annotations
@@ -11,23 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dagsched.diagnostics import Diagnostic
-from dagsched.emit.acl_parts import Parts
-from dagsched.emit.blocks import Block
 from dagsched.emit.calls import Copy, Fill
+from dagsched.emit.cpp_parts import Parts
 from dagsched.emit.cpp_text import Invocation
 from dagsched.emit.nests import Level, Nest, nest_of
-from dagsched.emit.ranges import scale, subtract
-from dagsched.plan.expressions import Expr, Int, combine
-
-MAX_WIDTH = 5_000_000
-MAX_HEIGHT = 5 * 1024 * 1024
-"""Limits of aclrtMemcpy2dAsync, in bytes and rows (CANN's documentation of the call)."""
-
-_KINDS = {
-    "host to device": "ACL_MEMCPY_HOST_TO_DEVICE",
-    "device to host": "ACL_MEMCPY_DEVICE_TO_HOST",
-    "device to device": "ACL_MEMCPY_DEVICE_TO_DEVICE",
-}
+from dagsched.emit.ranges import subtract
+from dagsched.emit.statements import not_expressible, total_bytes
+from dagsched.plan.expressions import Int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ def write_copy(parts: Parts, call: Copy, indent: int) -> list[str] | Diagnostic:
     """The statements of a copy, or why there are none."""
     nest = nest_of(call.source, call.target)
     if nest is None:
-        return _not_expressible(call)
+        return not_expressible(call)
     source = call.source
     count = f"{parts.buffer(source)}.bytes({parts.version(source)})" if parts.is_dynamic(source) else None
     move = _Move(call, nest, count)
@@ -63,8 +52,8 @@ def _sizes(parts: Parts, move: _Move, indent: int) -> Iterator[str]:
     elif move.count is not None:
         sizes = (f"static_cast<int64_t>({move.count})", parts.expr(call.target.run))
         yield from parts.statement(call, indent, Invocation("check_copy", sizes))
-    elif subtract(_total(call.source), _total(call.target)) != Int(0):
-        sizes = (parts.expr(_total(call.source)), parts.expr(_total(call.target)))
+    elif subtract(total_bytes(call.source), total_bytes(call.target)) != Int(0):
+        sizes = (parts.expr(total_bytes(call.source)), parts.expr(total_bytes(call.target)))
         yield from parts.statement(call, indent, Invocation("check_copy", sizes))
 
 
@@ -74,7 +63,7 @@ def _loops(parts: Parts, move: _Move, indent: int) -> Iterator[str]:
     if call.direction == "host to host":
         yield from _on_host(parts, move, indent)
         return
-    outer = levels[:-1] if _is_2d(move) else levels
+    outer = levels[:-1] if _is_2d(parts, move) else levels
     source, target = parts.address(call.source), parts.address(call.target)
     for depth, level in enumerate(outer):
         step = f"step{depth}"
@@ -86,26 +75,21 @@ def _loops(parts: Parts, move: _Move, indent: int) -> Iterator[str]:
         yield f"{' ' * (indent + 2 * depth)}}}"
 
 
-def _is_2d(move: _Move) -> bool:
-    """Whether the innermost level is one 2-D copy: between host and device, and known to be within the limits."""
-    if not move.nest.levels or move.call.direction not in ("host to device", "device to host"):
-        return False
-    width, height = move.nest.run, move.nest.levels[-1].count
-    if not isinstance(width, Int) or not isinstance(height, Int):
-        return False
-    return width.value <= MAX_WIDTH and height.value <= MAX_HEIGHT
+def _is_2d(parts: Parts, move: _Move) -> bool:
+    """Whether the innermost level is one 2-D copy."""
+    return bool(move.nest.levels) and parts.runtime.as_rows(move.call.direction, move.nest.run, move.nest.levels[-1])
 
 
 def _one_call(
     parts: Parts, move: _Move, source: str, target: str, levels: tuple[Level, ...], indent: int
 ) -> Iterator[str]:
     call, run = move.call, move.nest.run
-    kind, stream = _KINDS[call.direction], parts.stream(call.stream)
+    kind, stream = parts.runtime.kinds[call.direction], parts.stream(call.stream)
     if levels:
         level = levels[0]
         pitches = (parts.bytes(level.target), parts.bytes(level.source))
         sizes = (parts.bytes(run), parts.bytes(level.count))
-        inner = Invocation("aclrtMemcpy2dAsync", (target, pitches[0], source, pitches[1], *sizes, kind, stream))
+        inner = parts.runtime.copy_rows(target, pitches[0], source, pitches[1], *sizes, kind, stream)
         yield from parts.statement(call, indent, inner)
         return
     scoped = move.count is None and not isinstance(run, Int)
@@ -113,7 +97,7 @@ def _one_call(
     named = not move.nest.levels  # one copy of all of a buffer: its size has a name
     size = move.count or (f"{parts.buffer(call.source)}.size" if named and call.source.whole else bytes_)
     room = f"{parts.buffer(call.target)}.size" if named and call.target.whole else bytes_
-    inner = Invocation("aclrtMemcpyAsync", (target, room, source, size, kind, stream))
+    inner = parts.runtime.copy(target, room, source, size, kind, stream)
     if not scoped:
         yield from parts.statement(call, indent, inner)
         return
@@ -147,24 +131,29 @@ def _on_host(parts: Parts, move: _Move, indent: int) -> Iterator[str]:
 
 
 def write_fill(parts: Parts, call: Fill, indent: int) -> Iterator[str]:
-    """The statements of a fill: rows are filled one by one."""
-    block = call.target
+    """The statements of a fill: its innermost rows at once where the runtime can, the others one by one."""
+    block, runtime = call.target, parts.runtime
     yield from parts.bounds(call, (block,), indent)
     size = f"{parts.buffer(block)}.size" if block.whole else parts.bytes(block.run)
     if parts.is_dynamic(block):
         yield from parts.statement(call, indent, parts.resize(block, size))
-    address = parts.address(block)
-    for depth, axis in enumerate(block.axes):
+    address, stream = parts.address(block), parts.stream(call.stream)
+    rows = runtime.fill_rows if block.axes and not call.host else None
+    outer = block.axes[:-1] if rows is not None else block.axes
+    for depth, axis in enumerate(outer):
         step = f"step{depth}"
         yield f"{' ' * (indent + 2 * depth)}for (int64_t {step} = 0; {step} < {parts.expr(axis.count)}; ++{step}) {{"
         address += f" + {step} * {axis.stride}"
-    inside = indent + 2 * len(block.axes)
+    inside = indent + 2 * len(outer)
     if call.host:
         yield from _fill_on_host(parts, call, address, size, inside)
-    else:
-        inner = Invocation("aclrtMemsetAsync", (address, size, str(call.value), size, parts.stream(call.stream)))
+    elif rows is not None:
+        row = block.axes[-1]
+        inner = rows(address, str(row.stride), str(call.value), size, parts.bytes(row.count), stream)
         yield from parts.statement(call, inside, inner)
-    for depth in reversed(range(len(block.axes))):
+    else:
+        yield from parts.statement(call, inside, runtime.fill(address, size, str(call.value), stream))
+    for depth in reversed(range(len(outer))):
         yield f"{' ' * (indent + 2 * depth)}}}"
 
 
@@ -178,20 +167,3 @@ def _fill_on_host(parts: Parts, call: Fill, address: str, size: str, indent: int
     yield from parts.on_host(call, inner, Invocation("return fill_bytes", ("to", str(call.value), "bytes")))
     if scoped:
         yield f"{' ' * indent}}}"
-
-
-def _total(block: Block) -> Expr:
-    """The bytes of all runs together."""
-    total = block.run
-    for axis in block.axes:
-        total = scale(total, axis.count.value) if isinstance(axis.count, Int) else combine("*", total, axis.count)
-    return total
-
-
-def _not_expressible(call: Copy) -> Diagnostic:
-    return Diagnostic(
-        code="E102",
-        headline=f"`{call.op}` copies between regions that no sequence of row copies expresses",
-        notes=(f"from `{call.source.text}` to `{call.target.text}`: the rows of one do not divide those of the other",),
-        help="copy between regions of the same shape, or through a contiguous buffer",
-    )

@@ -1,22 +1,23 @@
-"""``NAME_main.cpp``: a program around the pipeline, with hooks to be filled in."""
+"""``NAME_main.cpp`` and its like: a program around the pipeline, with hooks to be filled in."""
 
 from __future__ import annotations
 
 from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_names import Names, hook_signature, ordered_params
+from dagsched.emit.cpp_runtime import Runtime, Words
 from dagsched.emit.cpp_text import Invocation, lay_out_call
 from dagsched.emit.names import cpp_comment, cpp_string
 from dagsched.plan.model import OpKind
 
 
-def write_main(calls: CallList, names: Names) -> str:
-    """The text of ``NAME_main.cpp``."""
+def write_main(calls: CallList, names: Names, runtime: Runtime) -> str:
+    """The text of the program."""
     ordered = ordered_params(calls)
     usage = "".join(f" {name}" if calls.params[name] is None else f" [{name}]" for name in ordered)
     lines = [
         f"// A program that runs {names.stem}.hpp, with hooks to be filled in.",
         "//",
-        "// Compile as C++17 with -I $ASCEND_HOME_PATH/include -L $ASCEND_HOME_PATH/lib64 -lascendcl",
+        f"// {runtime.compile_hint}",
         "#include <cerrno>",
         "#include <chrono>",
         "#include <cstdio>",
@@ -28,29 +29,29 @@ def write_main(calls: CallList, names: Names) -> str:
         "",
         f"namespace plan = dagsched::{names.namespace};",
         "",
-        *_hooks(calls, names),
+        *_hooks(calls, names, runtime.words),
         "",
         *(_PARSE if ordered else []),
-        *_run(calls, names, ordered),
+        *_run(calls, names, runtime.words, ordered),
         "",
         "}  // namespace",
         "",
-        *_main(calls, names, ordered, usage),
+        *_main(calls, names, runtime, ordered, usage),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _hooks(calls: CallList, names: Names) -> list[str]:
+def _hooks(calls: CallList, names: Names, words: Words) -> list[str]:
     lines = ["class MyHooks final : public plan::Hooks {", " public:"]
     for number, function in enumerate(calls.functions):
-        head, parameters = hook_signature(names, function, named=False)
+        head, parameters = hook_signature(names, function, words, named=False)
         qualified = [text.replace("View<", "plan::View<").replace("Strided<", "plan::Strided<") for text in parameters]
         todo = "enqueue on the stream the work" if function.kind is OpKind.COMPUTE else "do the work"
         lines += [
             *([""] if number else []),
             *lay_out_call(Invocation(head, tuple(qualified)), 2, " override {"),
             f"    // TODO: {todo} of {cpp_comment(function.name)}",
-            "    return ACL_SUCCESS;",
+            f"    return {words.success};",
             "  }",
         ]
     return [*lines, "};"]
@@ -68,16 +69,18 @@ _PARSE = [
 ]
 
 
-def _run(calls: CallList, names: Names, ordered: list[str]) -> list[str]:
+def _run(calls: CallList, names: Names, words: Words, ordered: list[str]) -> list[str]:
     counts = [names.locals[name] for name in ordered]
     inputs = [names.accessors[buffer.name] for buffer in calls.buffers if buffer.input]
     outputs = [names.accessors[buffer.name] for buffer in calls.buffers if buffer.output and not buffer.input]
     lines = [
-        *lay_out_call(Invocation("aclError run_pipeline", tuple(f"int64_t {count}" for count in counts)), 0, " {"),
+        *lay_out_call(
+            Invocation(f"{words.error} run_pipeline", tuple(f"int64_t {count}" for count in counts)), 0, " {"
+        ),
         "  plan::Pipeline pipeline;",
         "  MyHooks hooks;",
-        "  aclError code = pipeline.init();",
-        "  if (code == ACL_SUCCESS) {",
+        f"  {words.error} code = pipeline.init();",
+        f"  if (code == {words.success}) {{",
     ]
     if inputs:
         calls_text = ", ".join(f"pipeline.{name}()" for name in inputs)
@@ -86,7 +89,7 @@ def _run(calls: CallList, names: Names, ordered: list[str]) -> list[str]:
         "    const auto start = std::chrono::steady_clock::now();",
         f"    code = pipeline.run({', '.join(['hooks', *counts])});",
         "    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;",
-        f'    if (code == ACL_SUCCESS) std::printf("%s: %.6f s\\n", {cpp_string(calls.name)}, took.count());',
+        f'    if (code == {words.success}) std::printf("%s: %.6f s\\n", {cpp_string(calls.name)}, took.count());',
     ]
     if outputs:
         calls_text = ", ".join(f"pipeline.{name}()" for name in outputs)
@@ -94,13 +97,13 @@ def _run(calls: CallList, names: Names, ordered: list[str]) -> list[str]:
     return [
         *lines,
         "  }",
-        '  if (code != ACL_SUCCESS) std::fprintf(stderr, "%s\\n", pipeline.failure().message().c_str());',
+        f'  if (code != {words.success}) std::fprintf(stderr, "%s\\n", pipeline.failure().message().c_str());',
         "  return code;",
         "}",
     ]
 
 
-def _main(calls: CallList, names: Names, ordered: list[str], usage: str) -> list[str]:
+def _main(calls: CallList, names: Names, runtime: Runtime, ordered: list[str], usage: str) -> list[str]:
     lines = ["int main(int argc, char** argv) {"]
     for number, name in enumerate(ordered):
         default = calls.params[name]
@@ -114,19 +117,9 @@ def _main(calls: CallList, names: Names, ordered: list[str], usage: str) -> list
         "    return 2;",
         "  }",
         "",
-        "  aclError code = aclInit(nullptr);",
-        "  if (code != ACL_SUCCESS) {",
-        '    std::fprintf(stderr, "aclInit: error %d\\n", code);',
-        "    return 1;",
-        "  }",
-        "  code = aclrtSetDevice(0);",
-        "  if (code == ACL_SUCCESS) {",
-        f"    code = run_pipeline({', '.join(names.locals[name] for name in ordered)});",
-        "    aclrtResetDevice(0);",
-        "  } else {",
-        '    std::fprintf(stderr, "aclrtSetDevice: error %d\\n", code);',
-        "  }",
-        "  aclFinalize();",
-        "  return code == ACL_SUCCESS ? 0 : 1;",
+        *runtime.start,
+        f"{runtime.indent}code = run_pipeline({', '.join(names.locals[name] for name in ordered)});",
+        *runtime.finish,
+        f"  return code == {runtime.words.success} ? 0 : 1;",
         "}",
     ]
