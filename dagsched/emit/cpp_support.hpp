@@ -207,12 +207,13 @@ inline @Error@ copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
 }
 
 template <size_t Levels>
-@Error@ copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
-                   const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
-                   size_t level = 0) {
+auto copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
+               const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
+               size_t level = 0) {
   if (level == Levels) return copy_bytes(to, from, run);
   for (int64_t n = 0; n < count[level]; ++n) {
-    copy_rows(to + n * to_step[level], from + n * from_step[level], count, to_step, from_step, run, level + 1);
+    std::byte* const row = to + n * to_step[level];
+    static_cast<void>(copy_rows(row, from + n * from_step[level], count, to_step, from_step, run, level + 1));
   }
   return @Success@;
 }

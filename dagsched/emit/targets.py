@@ -44,6 +44,12 @@ def _emit_acl_cpp(compiled: Compiled) -> dict[str, str]:
     return emit_acl_cpp(compiled)
 
 
+def _emit_cuda_cpp(compiled: Compiled) -> dict[str, str]:
+    from dagsched.emit.cuda_cpp import emit_cuda_cpp
+
+    return emit_cuda_cpp(compiled)
+
+
 def _emit_pyacl(compiled: Compiled) -> dict[str, str]:
     from dagsched.emit.pyacl import emit_pyacl
 
@@ -56,6 +62,7 @@ TARGETS: dict[str, Target] = {
         Target("schedule", "the schedule as JSON, to be checked, compared and read back", _emit_schedule),
         Target("calls", "the runtime calls as text, neutral of the runtime", _emit_calls),
         Target("acl-cpp", "a C++17 class and program that call AscendCL", _emit_acl_cpp),
+        Target("cuda-cpp", "a C++17 class and program that call the CUDA runtime, or HIP", _emit_cuda_cpp),
         Target("pyacl", "a Python class and program that call AscendCL through pyACL", _emit_pyacl),
     )
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from dagsched.emit.acl_cpp import ASCENDCL
 from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_names import Names, hook_signature
+from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.functions import Function
 from dagsched.emit.names import cpp_string
 from dagsched.plan.model import Mode, OpKind
@@ -113,7 +114,7 @@ struct Case {
   unsigned seed = 0;
   std::string fault;
   int number = 0;
-  aclError code = 0;
+  aclError code = ACL_SUCCESS;
   std::vector<int64_t> counts;
 };
 
@@ -150,10 +151,24 @@ struct Fault {
     if (in.load(std::memory_order_relaxed) == 0) return ACL_SUCCESS;
     if (in.fetch_sub(1, std::memory_order_relaxed) != 1) return ACL_SUCCESS;
     if (kind == "throw") throw std::runtime_error("a hook threw");
-    return 4242;
+    return static_cast<aclError>(4242);
   }
 };
 """
+
+
+CUDA_WORDS = {
+    "fake_acl.h": "cuda_runtime.h",
+    "fake_acl::": "fake_cuda::",
+    "aclError": "cudaError_t",
+    "ACL_SUCCESS": "cudaSuccess",
+    "ACL_ERROR_UNINITIALIZE": "cudaErrorInitializationError",
+    "aclInit(nullptr);": "fake_cuda::start();",
+    "aclrtSetDevice(0);": "cudaSetDevice(0);",
+    "aclrtResetDevice(0);": "",
+    "aclFinalize();": "fake_cuda::finish();",
+}
+"""The driver is written for AscendCL; these words make it one for CUDA."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +178,7 @@ class Emitted:
     calls: CallList
     names: Names
     files: dict[str, str]
+    runtime: Runtime = ASCENDCL
 
 
 def _json_string(text: str) -> str:
@@ -170,8 +186,8 @@ def _json_string(text: str) -> str:
     return cpp_string(json.dumps(text))
 
 
-def _hook(names: Names, function: Function) -> list[str]:
-    head, parameters = hook_signature(names, function, ASCENDCL.words)
+def _hook(names: Names, function: Function, runtime: Runtime) -> list[str]:
+    head, parameters = hook_signature(names, function, runtime.words)
     qualified = [
         text.replace("View<", "plan::View<", 1).replace("Strided<", "plan::Strided<", 1) for text in parameters
     ]
@@ -207,7 +223,7 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "  Fault fault;",
     ]
     for function in calls.functions:
-        lines += _hook(names, function)
+        lines += _hook(names, function, emitted.runtime)
     for buffer in calls.buffers:
         if buffer.name in names.sizes:
             size = f"size_of({cpp_string(buffer.name)}, index, {buffer.size})"
@@ -223,12 +239,12 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "    hooks.fault.kind = wanted.fault;",
         "    hooks.fault.in = wanted.number;",
         '  } else if (faulty && wanted.fault == "wait") {',
-        "    fake_acl::leave_out(wanted.number, wanted.code);",
+        "    fake_acl::leave_out(wanted.number, static_cast<int>(wanted.code));",
         "  } else if (faulty && !wanted.fault.empty()) {",
         "    fake_acl::fail(wanted.fault.c_str(), wanted.number, wanted.code);",
         "  }",
         f"  const aclError code = pipeline.run(hooks{counts});",
-        '  fake_acl::fail("", 0, 0);',
+        '  fake_acl::fail("", 0, ACL_SUCCESS);',
         "  fake_acl::leave_out(-1, 1);",
         "  if (code != ACL_SUCCESS) {",
         "    const auto& failure = pipeline.failure();",
@@ -256,7 +272,7 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "    if (const aclError code = first.init(); code != ACL_SUCCESS) {",
         '      std::printf("{\\"code\\": %d, \\"failure\\": %s, \\"alive\\": %d}\\n", code,',
         "                  quoted(first.failure().message()).c_str(), fake_acl::alive());",
-        '      fake_acl::fail("", 0, 0);',
+        '      fake_acl::fail("", 0, ACL_SUCCESS);',
         "      MyHooks hooks;",
         f'      if (first.run(hooks{counts}) != ACL_ERROR_UNINITIALIZE) std::printf("{{\\"wrong\\": \\"ran\\"}}\\n");',
         "      return;",
@@ -297,7 +313,9 @@ def write_driver(pipelines: list[Emitted]) -> str:
     std::istringstream words(line);
     int plan = 0;
     Case wanted;
-    words >> plan >> wanted.seed >> wanted.fault >> wanted.number >> wanted.code;
+    int code = 0;
+    words >> plan >> wanted.seed >> wanted.fault >> wanted.number >> code;
+    wanted.code = static_cast<aclError>(code);
     if (wanted.fault == "-") wanted.fault.clear();
     for (int64_t count = 0; words >> count;) wanted.counts.push_back(count);
 {cases}
@@ -308,7 +326,12 @@ def write_driver(pipelines: list[Emitted]) -> str:
   aclFinalize();
 }}"""
     )
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    if pipelines[0].runtime is ASCENDCL:
+        return text
+    for word, other in CUDA_WORDS.items():
+        text = text.replace(word, other)
+    return text
 
 
 def build(folder: Path, pipelines: list[Emitted], *flags: str) -> Path:
@@ -319,11 +342,13 @@ def build(folder: Path, pipelines: list[Emitted], *flags: str) -> Path:
     (folder / "driver.cpp").write_text(write_driver(pipelines), encoding="utf-8")
     program = folder / "driver"
     fake = HERE / "fake_acl"
+    cuda = HERE / "fake_cuda"
     command = [
         "g++",
         *FLAGS,
         *flags,
         f"-I{fake}",
+        f"-I{cuda}",
         str(folder / "driver.cpp"),
         str(fake / "fake_acl.cpp"),
         "-o",

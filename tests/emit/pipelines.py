@@ -10,6 +10,7 @@ from dagsched.compiler import compile_plan
 from dagsched.diagnostics import Source
 from dagsched.emit.acl_cpp import emit_acl_cpp
 from dagsched.emit.cpp_names import name_everything
+from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
 from dagsched.emit.lower import list_calls
 from dagsched.plan.model import Plan
 from dagsched.plan.reader import read_plan
@@ -29,6 +30,12 @@ class Pipeline:
     plan: Plan
     compiled: Compiled
     emitted: Emitted
+
+    @property
+    def cuda(self) -> Emitted:
+        """What is emitted for CUDA."""
+        calls = self.emitted.calls
+        return Emitted(calls, name_everything(calls, CUDA.suffix), emit_cuda_cpp(self.compiled), CUDA)
 
     def counts(self, count: int) -> dict[str, int]:
         """A value for every parameter, within what the plan's regions allow."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from dagsched.schedule.model import EventStep
+from tests.emit.agreement import agrees
 from tests.emit.driver import build, run_cases
 from tests.emit.pipelines import Pipeline, compile_all
 from tests.emit.random_plans import random_pipelines
-from tests.emit.sequential import Sequential
 
 COUNTS = (0, 1, 2, 7)
 NAMES = ["batches", "chunks", "detector", "dynamic", "mixed", "names", "once", "regions"]
@@ -45,19 +44,6 @@ def program(pipelines: dict[str, tuple[int, Pipeline]], tmp_path_factory: pytest
     return build(tmp_path_factory.mktemp("driver"), emitted, "-fsanitize=address")
 
 
-def _agrees(pipeline: Pipeline, counts: dict[str, int], answers: list[dict[str, object]]) -> None:
-    """Host functions saw, and outputs hold, what the sequential meaning says."""
-    meaning = Sequential(pipeline.plan, counts)
-    calls = [answer for answer in answers if "call" in answer]
-    seen = sorted((str(a["call"]), tuple(cast(list[int], a["indices"])), cast(int, a["mix"])) for a in calls)
-    assert seen == sorted(meaning.log)
-    outputs = {(a["output"], a["version"]): a["bytes"] for a in answers if "output" in a}
-    for buffer in pipeline.compiled.resolved.buffers.values():
-        final = meaning.final(buffer.name, buffer.ring.depth or 1)
-        if buffer.output and final is not None:
-            assert outputs[buffer.name, final[0]] == final[1].hex(), f"{buffer.name} for {counts}"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_those_of_the_sequential_meaning(
     name: str, pipelines: dict[str, tuple[int, Pipeline]], program: Path
@@ -71,7 +57,7 @@ def test_results_are_those_of_the_sequential_meaning(
         half = answer.index({"again": True})
         for run in (answer[:half], answer[half + 1 : -1]):
             assert not [line for line in run if "code" in line]
-            _agrees(pipeline, pipeline.counts(count), run)
+            agrees(pipeline, pipeline.counts(count), run)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,9 +72,9 @@ def test_failures_are_reported_and_leave_nothing_behind(
         assert answer[-1] == {"alive": 0}
         half = answer.index({"again": True})
         failures = [line for line in answer[:half] if "code" in line]
-        _agrees(pipeline, pipeline.counts(3), answer[half + 1 : -1])  # and it runs again
+        agrees(pipeline, pipeline.counts(3), answer[half + 1 : -1])  # and it runs again
         if not failures:  # this plan makes no such call, or too few of them
-            _agrees(pipeline, pipeline.counts(3), answer[:half])
+            agrees(pipeline, pipeline.counts(3), answer[:half])
             continue
         reported += 1
         failure = failures[0]
@@ -193,4 +179,4 @@ def test_random_plans(tmp_path: Path) -> None:
             answers = run_cases(program, [pipeline.command(number, count, seed) for count, seed in cases])
             for (count, _), answer in zip(cases, answers, strict=True):
                 assert answer[-1] == {"alive": 0}, pipeline.plan.name
-                _agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])
+                agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])

@@ -72,6 +72,39 @@ struct Strided {
 
 constexpr int64_t kNoIteration = -1;
 
+/// Owns one handle of the runtime, or one block of memory, and releases it once.
+template <class T, auto Release>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Handle() {
+    if (value_ != nullptr) static_cast<void>(Release(value_));
+  }
+
+  operator T() const { return value_; }
+  T* receive() { return &value_; }
+
+ private:
+  T value_ = nullptr;
+};
+
+inline aclError allocate_pageable(void** memory, size_t size) {
+  constexpr size_t kAlignment = 64;
+  if (size > SIZE_MAX - kAlignment) return ACL_ERROR_BAD_ALLOC;
+  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  return *memory == nullptr ? ACL_ERROR_BAD_ALLOC : ACL_SUCCESS;
+}
+
+inline aclError free_pageable(void* memory) {
+  std::free(memory);
+  return ACL_SUCCESS;
+}
+
 inline const char* error_name(aclError code) {
   switch (code) {
     case 0: return "ACL_SUCCESS";
@@ -142,6 +175,59 @@ inline const char* error_name(aclError code) {
   }
 }
 
+/// What the runtime last said in this thread.
+inline std::string recent_message(aclError /*code*/) {
+  const char* recent = aclGetRecentErrMsg();
+  return recent != nullptr ? recent : "";
+}
+
+/// Makes this context current for a scope, so that a pipeline may be used from any thread.
+class CurrentContext {
+ public:
+  explicit CurrentContext(aclrtContext wanted) {
+    if (aclrtGetCurrentContext(&previous_) != ACL_SUCCESS) previous_ = nullptr;
+    if (previous_ != wanted) code_ = aclrtSetCurrentContext(wanted);
+    changed_ = previous_ != wanted;
+  }
+  ~CurrentContext() {
+    if (changed_ && previous_ != nullptr) static_cast<void>(aclrtSetCurrentContext(previous_));
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+  aclError code() const { return code_; }
+
+ private:
+  aclrtContext previous_ = nullptr;
+  aclError code_ = ACL_SUCCESS;
+  bool changed_ = false;
+};
+
+using Stream = Handle<aclrtStream, &aclrtDestroyStream>;
+using Event = Handle<aclrtEvent, &aclrtDestroyEvent>;
+using DeviceMemory = Handle<void*, &aclrtFree>;
+using PinnedMemory = Handle<void*, &aclrtFreeHost>;
+using PageableMemory = Handle<void*, &free_pageable>;
+
+/// Waits for what a stream has been given. Its errors have been reported already, or have nobody to be reported to.
+inline void drain_stream(const Stream& stream) {
+  if (stream != nullptr) static_cast<void>(aclrtSynchronizeStream(stream));
+}
+
+inline aclError allocate(DeviceMemory& memory, size_t size) {
+  return aclrtMalloc(memory.receive(), size, ACL_MEM_MALLOC_HUGE_FIRST);
+}
+inline aclError allocate(PinnedMemory& memory, size_t size) { return aclrtMallocHost(memory.receive(), size); }
+inline aclError allocate(PageableMemory& memory, size_t size) { return allocate_pageable(memory.receive(), size); }
+
+inline aclError create_stream(Stream& stream) { return aclrtCreateStream(stream.receive()); }
+inline aclError create_stream(Stream& stream, uint32_t priority) {
+  return aclrtCreateStreamWithConfig(stream.receive(), priority, ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC);
+}
+
+/// An event whose waits bind to the record that was issued last.
+inline aclError create_event(Event& event) { return aclrtCreateEventExWithFlag(event.receive(), ACL_EVENT_SYNC); }
+
 /// Where a pipeline is: what is being called, in which file and line, for which op and iteration.
 struct Place {
   const char* op = "";
@@ -155,13 +241,14 @@ struct Place {
 struct Failure {
   aclError code = ACL_SUCCESS;
   Place place;
-  std::string detail;            // what aclGetRecentErrMsg or the exception said
+  std::string detail;            // what the runtime or the exception said
   std::exception_ptr exception;  // what a hook threw, if it did
 
   std::string message() const {
     std::string text = std::string(place.file) + ":" + std::to_string(place.line) + ": " + place.op;
     if (place.iteration != kNoIteration) text += ", iteration " + std::to_string(place.iteration);
-    text += std::string(": ") + place.call + ": " + error_name(code) + " (" + std::to_string(code) + ")";
+    text += std::string(": ") + place.call + ": " + error_name(code);
+    text += " (" + std::to_string(static_cast<int>(code)) + ")";
     if (!detail.empty()) text += ": " + detail;
     return text;
   }
@@ -179,84 +266,11 @@ inline void keep_exception(Failure& failure) {
   }
 }
 
-/// Makes this context current for a scope, so that a pipeline may be used from any thread.
-class CurrentContext {
- public:
-  explicit CurrentContext(aclrtContext wanted) {
-    if (aclrtGetCurrentContext(&previous_) != ACL_SUCCESS) previous_ = nullptr;
-    if (previous_ != wanted) code_ = aclrtSetCurrentContext(wanted);
-    changed_ = previous_ != wanted;
-  }
-  ~CurrentContext() {
-    if (changed_ && previous_ != nullptr) aclrtSetCurrentContext(previous_);
-  }
-  CurrentContext(const CurrentContext&) = delete;
-  CurrentContext& operator=(const CurrentContext&) = delete;
-
-  aclError code() const { return code_; }
-
- private:
-  aclrtContext previous_ = nullptr;
-  aclError code_ = ACL_SUCCESS;
-  bool changed_ = false;
-};
-
-/// Owns one handle of the runtime and releases it once.
-template <auto Release>
-class Handle {
- public:
-  Handle() = default;
-  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~Handle() {
-    if (value_ != nullptr) Release(value_);
-  }
-
-  operator void*() const { return value_; }
-  void** receive() { return &value_; }
-
- private:
-  void* value_ = nullptr;
-};
-
-inline aclError allocate_pageable(void** memory, size_t size) {
-  constexpr size_t kAlignment = 64;
-  if (size > SIZE_MAX - kAlignment) return ACL_ERROR_BAD_ALLOC;
-  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
-  return *memory == nullptr ? ACL_ERROR_BAD_ALLOC : ACL_SUCCESS;
-}
-
-inline aclError free_pageable(void* memory) {
-  std::free(memory);
-  return ACL_SUCCESS;
-}
-
-using Stream = Handle<&aclrtDestroyStream>;
-using Event = Handle<&aclrtDestroyEvent>;
-using DeviceMemory = Handle<&aclrtFree>;
-using PinnedMemory = Handle<&aclrtFreeHost>;
-using PageableMemory = Handle<&free_pageable>;
-
-/// Waits for what a stream has been given. Its errors have been reported already, or have nobody to be reported to.
-inline void drain_stream(const Stream& stream) {
-  if (stream != nullptr) aclrtSynchronizeStream(stream);
-}
-
-inline aclError allocate(DeviceMemory& memory, size_t size) {
-  return aclrtMalloc(memory.receive(), size, ACL_MEM_MALLOC_HUGE_FIRST);
-}
-inline aclError allocate(PinnedMemory& memory, size_t size) { return aclrtMallocHost(memory.receive(), size); }
-inline aclError allocate(PageableMemory& memory, size_t size) { return allocate_pageable(memory.receive(), size); }
-
 /// Division that rounds towards minus infinity, and its remainder: ring indices before the first iteration wrap round.
 constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
 constexpr int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
-/// A ring of event handles. A wait for a handle that was never recorded is no wait: events made by
-/// aclrtCreateEventExWithFlag bind a wait to the newest record, and to nothing where there is none.
+/// A ring of event handles. A wait binds to the newest record of its handle; where there is none, it is no wait.
 template <size_t Count>
 struct EventRing {
   std::array<Event, Count> handles;
@@ -266,8 +280,7 @@ struct EventRing {
   }
   aclError create_all() {
     for (Event& event : handles) {
-      const aclError code = aclrtCreateEventExWithFlag(event.receive(), ACL_EVENT_SYNC);
-      if (code != ACL_SUCCESS) return code;
+      if (const aclError code = create_event(event); code != ACL_SUCCESS) return code;
     }
     return ACL_SUCCESS;
   }
@@ -338,19 +351,20 @@ inline aclError check_copy(int64_t bytes, int64_t room) {
   return bytes <= room ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
 }
 
-/// Copies within the host's memory are host functions: aclrtMemcpyAsync refuses them.
+/// Copies within the host's memory are host functions.
 inline aclError copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   return ACL_SUCCESS;
 }
 
 template <size_t Levels>
-aclError copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
-                   const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
-                   size_t level = 0) {
+auto copy_rows(std::byte* to, const std::byte* from, const std::array<int64_t, Levels>& count,
+               const std::array<int64_t, Levels>& to_step, const std::array<int64_t, Levels>& from_step, size_t run,
+               size_t level = 0) {
   if (level == Levels) return copy_bytes(to, from, run);
   for (int64_t n = 0; n < count[level]; ++n) {
-    copy_rows(to + n * to_step[level], from + n * from_step[level], count, to_step, from_step, run, level + 1);
+    std::byte* const row = to + n * to_step[level];
+    static_cast<void>(copy_rows(row, from + n * from_step[level], count, to_step, from_step, run, level + 1));
   }
   return ACL_SUCCESS;
 }
@@ -450,9 +464,9 @@ class HostCalls {
 // The pipeline of detector
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception,
-/// ends the run. Compute functions enqueue their work on `stream` and return without waiting for it. Host
-/// functions run on a thread of the runtime, in the order of their stream; they must not call AscendCL.
+/// What you fill in: one method for each function of the plan. Anything but ACL_SUCCESS, or an exception, ends the run.
+/// Compute functions enqueue their work on `stream` and return without waiting for it. Host functions run on a thread
+/// of the runtime, in the order of their stream; they must not call AscendCL.
 class Hooks {
  public:
   virtual ~Hooks() = default;
@@ -478,9 +492,8 @@ class Hooks {
     if (const aclError code = (__VA_ARGS__); code != ACL_SUCCESS) return fail(code); \
   } while (false)
 
-/// Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time,
-/// from any thread. It lives in the context that is current in `init`: release it before that context, the
-/// device or AscendCL.
+/// Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time, from any
+/// thread. It lives in the context that is current in `init`: release it before that context, the device or AscendCL.
 class Pipeline {
  public:
   /// The largest loop count: up to it, no index and no offset overflows.
@@ -493,11 +506,11 @@ class Pipeline {
     std::unique_ptr<Resources> own(new (std::nothrow) Resources);
     DAGSCHED_TRY("init", kNoIteration, own ? ACL_SUCCESS : ACL_ERROR_BAD_ALLOC);
     DAGSCHED_TRY("init", kNoIteration, aclrtGetCurrentContext(&own->context));
-    DAGSCHED_TRY("stream h2d", kNoIteration, aclrtCreateStream(own->streams.h2d.receive()));
-    DAGSCHED_TRY("stream decode_frame", kNoIteration, aclrtCreateStream(own->streams.decode_frame.receive()));
-    DAGSCHED_TRY("stream ai-core", kNoIteration, aclrtCreateStream(own->streams.ai_core.receive()));
-    DAGSCHED_TRY("stream d2h", kNoIteration, aclrtCreateStream(own->streams.d2h.receive()));
-    DAGSCHED_TRY("stream draw_boxes", kNoIteration, aclrtCreateStream(own->streams.draw_boxes.receive()));
+    DAGSCHED_TRY("stream h2d", kNoIteration, create_stream(own->streams.h2d));
+    DAGSCHED_TRY("stream decode_frame", kNoIteration, create_stream(own->streams.decode_frame));
+    DAGSCHED_TRY("stream ai-core", kNoIteration, create_stream(own->streams.ai_core));
+    DAGSCHED_TRY("stream d2h", kNoIteration, create_stream(own->streams.d2h));
+    DAGSCHED_TRY("stream draw_boxes", kNoIteration, create_stream(own->streams.draw_boxes));
     DAGSCHED_TRY("event decode+infer.done", kNoIteration, own->events.decode_infer_done.create_all());
     DAGSCHED_TRY("event upload.done", kNoIteration, own->events.upload_done.create_all());
     DAGSCHED_TRY("event resize.done", kNoIteration, own->events.resize_done.create_all());
@@ -520,8 +533,8 @@ class Pipeline {
   [[nodiscard]] aclError run(Hooks& hooks, int64_t frames) {
     failure_ = Failure();
     DAGSCHED_TRY("run", kNoIteration, own_ ? ACL_SUCCESS : ACL_ERROR_UNINITIALIZE);
-    const CurrentContext context(own_->context);
-    DAGSCHED_TRY("run", kNoIteration, context.code());
+    const CurrentContext current(own_->context);
+    DAGSCHED_TRY("run", kNoIteration, current.code());
     DAGSCHED_TRY("run", kNoIteration, check_count(frames, kMaxCount));
     aclError code = ACL_SUCCESS;
     try {
@@ -610,7 +623,7 @@ class Pipeline {
     failure_ = Failure();
     failure_.code = code;
     failure_.place = at_;
-    if (const char* recent = aclGetRecentErrMsg()) failure_.detail = recent;
+    failure_.detail = recent_message(code);
     return code;
   }
 
