@@ -518,19 +518,19 @@ class Pipeline {
 
   struct Events {
     EventRing<1> decode_infer_done;
-    EventRing<2> upload_done;
-    EventRing<2> resize_done;
-    EventRing<2> download_done;
-    EventRing<2> draw_done;
+    EventRing<1> upload_done;
+    EventRing<1> resize_done;
+    EventRing<1> download_done;
+    EventRing<1> draw_done;
   };
 
   struct Buffers {
-    Buffer<PinnedMemory, void, 2, 6220800> frame;
-    Buffer<DeviceMemory, void, 2, 6220800> image;
-    Buffer<DeviceMemory, uint16_t, 2, 2457600> tensor;
+    Buffer<PinnedMemory, void, 1, 6220800> frame;
+    Buffer<DeviceMemory, void, 1, 6220800> image;
+    Buffer<DeviceMemory, uint16_t, 1, 2457600> tensor;
     Buffer<DeviceMemory, void, 1, 50331648> weights;
-    Buffer<DeviceMemory, void, 2, 40000> boxes;
-    Buffer<PinnedMemory, void, 2, 40000> result;
+    Buffer<DeviceMemory, void, 1, 40000> boxes;
+    Buffer<PinnedMemory, void, 1, 40000> result;
     Buffer<PinnedMemory, void, 1, 50331648> weights_file;
   };
 
@@ -591,46 +591,46 @@ class Pipeline {
     for (int64_t i = 0; i < frames; ++i) {
       if (own_->calls.failed()) return cudaErrorUnknown;
 
-      // upload@i-2 before decode@i (WAR on frame)
-      DAGSCHED_TRY("decode", i, cudaStreamWaitEvent(streams.decode_frame, events.upload_done[i - 2], 0));
+      // upload@i-1 before decode@i (WAR on frame)
+      DAGSCHED_TRY("decode", i, cudaStreamWaitEvent(streams.decode_frame, events.upload_done[i - 1], 0));
       // decode: host decode_frame
       {
-        const auto frame = buffers.frame.write(i);
+        const auto frame = buffers.frame.write(0);
         DAGSCHED_TRY("decode", i, on_host(streams.decode_frame, [=, &hooks] { return hooks.decode_frame(frame, i); }));
       }
       DAGSCHED_TRY("decode", i, cudaEventRecord(events.decode_infer_done[i], streams.decode_frame));
 
       // decode@i before upload@i (RAW on frame)
       DAGSCHED_TRY("upload", i, cudaStreamWaitEvent(streams.h2d, events.decode_infer_done[i], 0));
-      // resize@i-2 before upload@i (WAR on image)
-      DAGSCHED_TRY("upload", i, cudaStreamWaitEvent(streams.h2d, events.resize_done[i - 2], 0));
-      // upload: copy frame@i to image@i
+      // resize@i-1 before upload@i (WAR on image)
+      DAGSCHED_TRY("upload", i, cudaStreamWaitEvent(streams.h2d, events.resize_done[i - 1], 0));
+      // upload: copy frame to image
       DAGSCHED_TRY("upload", i,
-                   cudaMemcpyAsync(buffers.image[i], buffers.frame[i], buffers.frame.size, cudaMemcpyHostToDevice,
+                   cudaMemcpyAsync(buffers.image[0], buffers.frame[0], buffers.frame.size, cudaMemcpyHostToDevice,
                                    streams.h2d));
       DAGSCHED_TRY("upload", i, cudaEventRecord(events.upload_done[i], streams.h2d));
 
       // upload@i before resize@i (RAW on image)
       DAGSCHED_TRY("resize", i, cudaStreamWaitEvent(streams.ai_core, events.upload_done[i], 0));
       // resize: compute resize
-      DAGSCHED_TRY("resize", i, hooks.resize(buffers.image.read(i), buffers.tensor.write(i), i, streams.ai_core));
+      DAGSCHED_TRY("resize", i, hooks.resize(buffers.image.read(0), buffers.tensor.write(0), i, streams.ai_core));
       DAGSCHED_TRY("resize", i, cudaEventRecord(events.resize_done[i], streams.ai_core));
 
-      // download@i-2 before infer@i (WAR on boxes)
-      DAGSCHED_TRY("infer", i, cudaStreamWaitEvent(streams.ai_core, events.download_done[i - 2], 0));
+      // download@i-1 before infer@i (WAR on boxes)
+      DAGSCHED_TRY("infer", i, cudaStreamWaitEvent(streams.ai_core, events.download_done[i - 1], 0));
       // infer: compute detector
       DAGSCHED_TRY("infer", i,
-                   hooks.detector(buffers.tensor.read(i), buffers.weights.read(0), buffers.boxes.write(i), i,
+                   hooks.detector(buffers.tensor.read(0), buffers.weights.read(0), buffers.boxes.write(0), i,
                                   streams.ai_core));
       DAGSCHED_TRY("infer", i, cudaEventRecord(events.decode_infer_done[i], streams.ai_core));
 
       // infer@i before download@i (RAW on boxes)
       DAGSCHED_TRY("download", i, cudaStreamWaitEvent(streams.d2h, events.decode_infer_done[i], 0));
-      // draw@i-2 before download@i (WAR on result)
-      DAGSCHED_TRY("download", i, cudaStreamWaitEvent(streams.d2h, events.draw_done[i - 2], 0));
-      // download: copy boxes@i to result@i
+      // draw@i-1 before download@i (WAR on result)
+      DAGSCHED_TRY("download", i, cudaStreamWaitEvent(streams.d2h, events.draw_done[i - 1], 0));
+      // download: copy boxes to result
       DAGSCHED_TRY("download", i,
-                   cudaMemcpyAsync(buffers.result[i], buffers.boxes[i], buffers.boxes.size, cudaMemcpyDeviceToHost,
+                   cudaMemcpyAsync(buffers.result[0], buffers.boxes[0], buffers.boxes.size, cudaMemcpyDeviceToHost,
                                    streams.d2h));
       DAGSCHED_TRY("download", i, cudaEventRecord(events.download_done[i], streams.d2h));
 
@@ -638,7 +638,7 @@ class Pipeline {
       DAGSCHED_TRY("draw", i, cudaStreamWaitEvent(streams.draw_boxes, events.download_done[i], 0));
       // draw: host draw_boxes
       {
-        const auto result = buffers.result.read(i);
+        const auto result = buffers.result.read(0);
         DAGSCHED_TRY("draw", i, on_host(streams.draw_boxes, [=, &hooks] { return hooks.draw_boxes(result, i); }));
       }
       DAGSCHED_TRY("draw", i, cudaEventRecord(events.draw_done[i], streams.draw_boxes));
