@@ -383,7 +383,7 @@ class HostCalls {
   Call* take() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (idle_.empty()) {
-      idle_.reserve(calls_.size() + 1);  // so that giving back never allocates
+      if (idle_.capacity() <= calls_.size()) idle_.reserve(2 * calls_.size() + 8);  // giving back never allocates
       return &calls_.emplace_back();
     }
     Call* call = idle_.back();
