@@ -9,7 +9,7 @@ parameter are checked for as many counts as make the answer hold for all of them
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dagsched.plan.expressions import ExpressionError, Int
@@ -32,6 +32,34 @@ EXPLORE = 60_000
 """Contended steps tried in all runs together, where more counts could always be checked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What the runs of a schedule show, before anything is put into words.
+
+    ``largest`` is the run of the largest counts (None where even the smallest are too many steps), ``stuck`` the first
+    one that hangs, if any does.
+    """
+
+    counts: Counts
+    gathered: Gathered
+    largest: Run | None
+    stuck: Run | None
+
+    @property
+    def verdict(self) -> Literal["ok", "race", "deadlock", "invalid"]:
+        """The worst that holds."""
+        if self.gathered.dangling:
+            return "invalid"
+        if self.gathered.deadlock is not None:
+            return "deadlock"
+        return "race" if self.gathered.races else "ok"
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit was hit, so that something may have been missed."""
+        return self.gathered.limited or not self.counts.whole or not self.gathered.complete
+
+
 def check_schedule(schedule: Schedule, *, max_count: int = MAX_COUNT, budget: int = BUDGET) -> Verdict:
     """Everything that is wrong with a schedule, or needless in it.
 
@@ -45,32 +73,33 @@ def check_schedule(schedule: Schedule, *, max_count: int = MAX_COUNT, budget: in
 
 
 def _check(schedule: Schedule, max_count: int, budget: int) -> Verdict:
-    counts = _choose(schedule, max_count, budget)
-    gathered = Gathered(schedule)
-    largest: Run | None = None
-    done: list[dict[str, int]] = []
-    tried = 0
-    for env in counts.environments:
-        run = run_schedule(counts.schedule, env)
-        gathered.add(run.program, run.links, run.order, run.conflicts)
-        largest = run
-        done.append(env)
-        tried += run.order.tried
-        if tried > EXPLORE and not counts.whole:
-            break
-    counts = replace(counts, environments=done, text=counts.upto(done))
-    races = gathered.all_races()
-    verdict: Literal["ok", "race", "deadlock", "invalid"] = "race" if races else "ok"
-    if gathered.deadlock is not None:
-        verdict = "deadlock"
-    if gathered.dangling:
-        verdict = "invalid"
+    examined = examine_schedule(schedule, max_count, budget)
+    counts, gathered, verdict = examined.counts, examined.gathered, examined.verdict
+    largest = examined.largest
     needless = find_needless(counts, largest, verdict == "ok") if largest is not None else Needless()
     total = sum(is_wait(step) for step in schedule.walk())
     findings = make_findings(gathered, counts.text, counts.whole, not needless.untried)
-    limited = gathered.limited or not counts.whole or not gathered.complete
     waits = Waits(total, needless.redundant, needless.removable)
-    return Verdict(verdict, races, gathered.deadlock, waits, findings, counts.text, limited)
+    return Verdict(verdict, gathered.all_races(), gathered.deadlock, waits, findings, counts.text, examined.limited)
+
+
+def examine_schedule(schedule: Schedule, max_count: int = MAX_COUNT, budget: int = BUDGET) -> Examined:
+    """Run a schedule for all counts that matter; raises ``ExpressionError`` where an expression has no value."""
+    counts = _choose(schedule, max_count, budget)
+    gathered = Gathered(schedule)
+    largest: Run | None = None
+    stuck: Run | None = None
+    done: list[dict[str, int]] = []
+    tried = 0
+    for env in counts.environments:
+        largest = run_schedule(counts.schedule, env)
+        gathered.add(largest.program, largest.links, largest.order, largest.conflicts)
+        stuck = largest if stuck is None and largest.order.stuck else stuck
+        done.append(env)
+        tried += largest.order.tried
+        if tried > EXPLORE and not counts.whole:
+            break
+    return Examined(replace(counts, environments=done, text=counts.upto(done)), gathered, largest, stuck)
 
 
 def _choose(schedule: Schedule, max_count: int, budget: int) -> Counts:

@@ -93,7 +93,7 @@ def _prove(
             return None
         if repeats.keys() == shape.loops.keys():
             period = lcm(shape.period, *(length for _, length in repeats.values()))
-            reach = max(start + length for start, length in repeats.values())
+            reach = max((start + length for start, length in repeats.values()), default=0)
             needed = max(reach + shape.tail, shape.settled) + period
             if needed <= top:
                 break

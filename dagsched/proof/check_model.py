@@ -88,7 +88,8 @@ class WaitFact:
     """A wait that can go.
 
     ``forbids`` says which ops it keeps from overlapping (``copy@i with compute@i-1``); ``streams`` names the two
-    streams of which it forbids *all* overlap, where it does.
+    streams of which it forbids *all* overlap, where it does. ``number`` counts all steps in the order of
+    ``Schedule.walk``.
     """
 
     label: str | None
@@ -96,6 +97,7 @@ class WaitFact:
     where: Where | None
     forbids: tuple[str, ...] = ()
     streams: tuple[str, str] | None = None
+    number: int = -1
 
     def as_data(self) -> dict[str, Any]:
         return {"label": self.label, "line": self.where.line if self.where else None}

@@ -88,7 +88,7 @@ def _drop_whole(counts: Counts, run: Run, env: dict[str, int], number: int) -> T
 
 def _fact(run: Run, number: int) -> WaitFact:
     step = run.program.statics[number]
-    return WaitFact(step.label, step_text(step), step.where)
+    return WaitFact(step.label, step_text(step), step.where, number=number)
 
 
 def _removable(run: Run, trials: Trials, number: int, trial: Trial) -> WaitFact:
@@ -96,4 +96,4 @@ def _removable(run: Run, trials: Trials, number: int, trial: Trial) -> WaitFact:
     pair = trials.serialises(number)
     threads = run.program.threads
     streams = None if pair is None else (threads[pair[0]], threads[pair[1]])
-    return WaitFact(step.label, step_text(step), step.where, trials.forbidden(trial), streams)
+    return WaitFact(step.label, step_text(step), step.where, trials.forbidden(trial), streams, number)
