@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
@@ -15,21 +15,27 @@ from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read
 from dagsched.cli.report import print_diagnostics, print_json
 from dagsched.cost.model import Device
 from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, ScheduleError, UsageError
+from dagsched.edits import Edit
 from dagsched.plan.model import Plan
 from dagsched.schedule.model import Schedule
 from dagsched.view.terminal import escape
+
+if TYPE_CHECKING:
+    from dagsched.cli.repairs import Proposal
+    from dagsched.view.annotations import Fix
 
 _COLOURS = {"ok": "green", "race": "red", "deadlock": "red", "invalid": "red"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said of one file: exit status, findings, the JSON form, and one line."""
+    """What is said of one file: exit status, findings, the JSON form, and one line; ``proposal`` is its repair."""
 
     status: int
     diagnostics: tuple[Diagnostic, ...]
     data: dict[str, Any]
     line: str
+    proposal: Proposal | None = None
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,6 +45,9 @@ def add_arguments(parser: Parser) -> None:
         "--costs", metavar="PLAN",
         help="also predict how long schedules take, with the device and the times that a plan gives for their ops",
     )  # fmt: skip
+    parser.add_argument(
+        "--fix", action="store_true", help="propose the smallest edit that makes a schedule right, and write nothing"
+    )
     parser.add_format()
 
 
@@ -49,12 +58,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
     costs = None if args.costs is None else _read_costs(args.costs, console)
     worst = 0
     found: list[Diagnostic] = []
+    proposals: list[Proposal] = []
     for number, name in enumerate(args.files, 1):
         console.progress(f"checking {number} of {len(args.files)}: {name}")
-        answer = _check(name, console, costs)
+        answer = _check(name, console, costs, args.fix, args.format)
         console.progress("")
         worst = max(worst, answer.status)
         found += answer.diagnostics
+        proposals += [] if answer.proposal is None else [answer.proposal]
         if args.format == "json":
             print_json(console, answer.data)
         elif args.format == "text":
@@ -63,10 +74,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
             gap = "\n" if answer.diagnostics else ""
             shown = escape(answer.data["file"])
             console.write(f"{gap}{shown}: {console.paint(verdict, _COLOURS[verdict])}{answer.line}\n")
+            if answer.proposal is not None:
+                _print_proposal(answer.proposal, console)
             console.write("\n" if number < len(args.files) and answer.diagnostics else "")
         console.stdout.flush()
     if args.format in ("github", "sarif"):
-        print_diagnostics(console, found, args.format)
+        print_diagnostics(console, found, args.format, fixes=[fix for fix in map(_fix_of, proposals) if fix])
     return worst
 
 
@@ -79,14 +92,15 @@ def _read_costs(name: str, console: Console) -> tuple[Plan, Device]:
     return resolve_plan(plan), load_device(plan.device, source=plan.source)
 
 
-def _check(name: str, console: Console, costs: tuple[Plan, Device] | None) -> Answer:
+def _check(name: str, console: Console, costs: tuple[Plan, Device] | None, fix: bool, format: str) -> Answer:
     shown = STDIN if name == "-" else name
     try:
         source = read_text(name, console)
         read = read_either(source)
         if isinstance(read, ReadPlan):
             return _check_plan(shown, read)
-        return _check_schedule(shown, read, costs)
+        answer = _check_schedule(shown, read, costs)
+        return _with_proposal(answer, read, console, format == "text") if fix else answer
     except ProofError:
         raise
     except DagschedError as error:
@@ -145,6 +159,41 @@ def _predicted_lines(predicted: dict[str, Any]) -> str:
 
     lines = predicted_lines(predicted)
     return "\n  predicted  " + f"\n{' ' * 13}".join(lines) if lines else ""
+
+
+def _with_proposal(answer: Answer, schedule: Schedule, console: Console, answer_in_text: bool) -> Answer:
+    from dagsched.cli.repairs import edits_data, findings_of, propose
+
+    proposal = propose(schedule, console)
+    said = findings_of(proposal)
+    data = {**answer.data, "edits": edits_data(proposal)}
+    if not proposal.repair.is_right:
+        data = _with_diagnostics(data, (*answer.diagnostics, *said))
+    if answer_in_text and proposal.repair.is_right:
+        said = ()  # The diff says it better.
+    return replace(answer, diagnostics=(*answer.diagnostics, *said), data=data, proposal=proposal)
+
+
+def _print_proposal(proposal: Proposal, console: Console) -> None:
+    from dagsched.cli.repairs import patch_of
+
+    patch = patch_of(proposal, console, talk=False)
+    if patch:
+        name = escape(proposal.source.name)
+        command = f"dagsched fix {name} -o {name}" if name != STDIN else "dagsched fix - -o OUT"
+        console.write(f"\n{patch}\nwith {_counted(len(proposal.changes), 'change')}: ")
+        console.write(f"{console.paint('ok', 'green')}, {_counted(proposal.repair.after.waits.total, 'wait')}; ")
+        console.write(f"`{command}` makes {'it' if len(proposal.changes) == 1 else 'them'}\n")
+
+
+def _fix_of(proposal: Proposal) -> Fix | None:
+    from dagsched.view.annotations import Fix
+
+    source, rewritten = proposal.source, proposal.rewritten
+    if rewritten is None:
+        return None
+    edits = rewritten.edits if rewritten.edits is not None else (Edit(0, len(source.text), rewritten.text),)
+    return Fix(source, "the smallest edit that makes the schedule right", edits)
 
 
 def _invalid(name: str, error: DagschedError) -> Answer:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dagsched import __version__
 from dagsched.cli.console import Console
 from dagsched.diagnostics import DagschedError, Diagnostic
 
+if TYPE_CHECKING:
+    from dagsched.view.annotations import Fix
 
-def print_diagnostics(console: Console, diagnostics: Iterable[Diagnostic], format: str, *, talk: bool = True) -> None:
-    """Text goes to stderr where it is ``talk`` beside a command's data, else to stdout, where the other forms go."""
+
+def print_diagnostics(
+    console: Console,
+    diagnostics: Iterable[Diagnostic],
+    format: str,
+    *,
+    talk: bool = True,
+    fixes: Sequence[Fix] = (),
+) -> None:
+    """Text goes to stderr where it is ``talk`` beside a command's data, else to stdout, where the other forms go;
+    ``fixes`` go into SARIF."""
     if format == "github":
         from dagsched.view.annotations import github_commands
 
@@ -20,7 +31,7 @@ def print_diagnostics(console: Console, diagnostics: Iterable[Diagnostic], forma
     elif format == "sarif":
         from dagsched.view.annotations import sarif_log
 
-        console.write(sarif_log(diagnostics, __version__))
+        console.write(sarif_log(diagnostics, __version__, fixes))
     else:
         from dagsched.view.diagnostics import diagnostics_text
 

@@ -62,7 +62,7 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
         "buffers": {name: _storage_data(storage) for name, storage in schedule.buffers.items()},
     }
     data.update({key: table for key, table in tables.items() if table})
-    data["steps"] = [_step_data(step) for step in schedule.steps]
+    data["steps"] = [step_data(step) for step in schedule.steps]
     return data
 
 
@@ -91,7 +91,8 @@ def _storage_data(storage: Storage) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _step_data(step: AnyStep) -> dict[str, Any]:
+def step_data(step: AnyStep) -> dict[str, Any]:
+    """One step as plain data, its keys in the order of files."""
     data: dict[str, Any] = {}
     if isinstance(step, LoopStep):
         data["loop"] = step.index
@@ -120,7 +121,7 @@ def _step_data(step: AnyStep) -> dict[str, Any]:
     if isinstance(step, EventStep) and step.protects:
         data["for"] = [_protected(hazard) for hazard in step.protects]
     if isinstance(step, LoopStep):
-        data["steps"] = [_step_data(inner) for inner in step.steps]
+        data["steps"] = [step_data(inner) for inner in step.steps]
     return data
 
 

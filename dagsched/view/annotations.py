@@ -7,11 +7,14 @@ any terminal and in any encoding.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from dagsched.diagnostics import Diagnostic, Severity, Where
+from dagsched.diagnostics import Diagnostic, Severity, Source, Where
+from dagsched.edits import Edit
+from dagsched.nodes import Lines
 from dagsched.view.codes import explanation
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -73,7 +76,16 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif_log(diagnostics: Iterable[Diagnostic], version: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits of one file that repair all that is found in it; SARIF has them at the first finding of the file."""
+
+    source: Source
+    text: str
+    edits: Sequence[Edit]
+
+
+def sarif_log(diagnostics: Iterable[Diagnostic], version: str, fixes: Sequence[Fix] = ()) -> str:
     """A SARIF 2.1.0 log of one run; ``version`` is dagsched's."""
     every = tuple(diagnostics)
     codes = sorted({diagnostic.code for diagnostic in every})
@@ -82,10 +94,15 @@ def sarif_log(diagnostics: Iterable[Diagnostic], version: str) -> str:
         "version": version,
         "rules": [{"id": code, "shortDescription": {"text": explanation(code) or code}} for code in codes],
     }
+    results = [_sarif_result(diagnostic, codes.index(diagnostic.code)) for diagnostic in every]
+    for fix in fixes:
+        first = next((at for at, found in enumerate(every) if found.source == fix.source), None)
+        if first is not None:
+            results[first]["fixes"] = [_sarif_fix(fix)]
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_sarif_result(diagnostic, codes.index(diagnostic.code)) for diagnostic in every],
+        "results": results,
     }
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -107,6 +124,22 @@ def _sarif_result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
         if related:
             result["relatedLocations"] = related
     return result
+
+
+def _sarif_fix(fix: Fix) -> dict[str, Any]:
+    lines = Lines(fix.source.text)
+    replacements = []
+    for edit in fix.edits:
+        start, end = lines.where(edit.start, edit.start), lines.where(edit.end, edit.end)
+        region = {
+            "startLine": start.line,
+            "startColumn": start.column,
+            "endLine": end.line,
+            "endColumn": end.column,
+        }
+        replacements.append({"deletedRegion": region, "insertedContent": {"text": edit.replacement}})
+    change = {"artifactLocation": {"uri": _uri(fix.source.name)}, "replacements": replacements}
+    return {"description": {"text": fix.text}, "artifactChanges": [change]}
 
 
 def _sarif_location(name: str, where: Where | None) -> dict[str, Any]:

@@ -99,6 +99,8 @@ CODES: dict[str, str] = {
     "S408": "the schedule cannot be followed: an expression has no value, or there are too many steps",
     "S409": "not every wait was tried for removal",
     "S410": "the op instance that was asked for never occurs",
+    "S420": "a repair of the schedule is known; `dagsched fix` writes it",
+    "S421": "no change of records, waits and syncs is known that makes the schedule right",
     "S501": "a wait was dropped, and no interleaving broke at the counts tried",
     "D101": "there is no device profile of that name",
     "D102": "a device profile cannot be read",
