@@ -115,13 +115,21 @@ def _hooks(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
 
 
 def _try_macro(words: Words) -> list[str]:
+    note = [
+        "// Told of every op before its calls are made: define it for a profiler's ranges, or leave it alone.",
+        "#ifndef DAGSCHED_NOTE",
+        "#define DAGSCHED_NOTE(op, iteration) static_cast<void>(0)",
+        "#endif",
+        "",
+    ]
     text = [
         "// Notes the place, makes the call, and leaves the function with what failed.",
         "#define DAGSCHED_TRY(op, iteration, ...)",
         "  do {",
         "    at_ = Place{op, iteration, #__VA_ARGS__, __FILE__, __LINE__};",
+        "    DAGSCHED_NOTE(op, iteration);",
         f"    if (const {words.error} code = (__VA_ARGS__); code != {words.success}) return fail(code);",
         "  } while (false)",
     ]
     width = max(len(line) for line in text[1:]) + 1
-    return [text[0], *(f"{line:<{width}}\\" for line in text[1:-1]), text[-1]]
+    return [*note, text[0], *(f"{line:<{width}}\\" for line in text[1:-1]), text[-1]]

@@ -1,4 +1,4 @@
-"""Generates a C++ driver that runs emitted pipelines on the fake runtime, with hooks that mix bytes.
+"""Generates a C++ driver that runs emitted pipelines on the emulator, with hooks that mix bytes.
 
 The driver reads commands from its input (``PLAN SEED FAULT NUMBER CODE COUNT...``) and answers each with lines of JSON,
 so that one build and one process serve many cases.
@@ -17,9 +17,9 @@ from dagsched.emit.cpp_names import Names, hook_signature
 from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.functions import Function
 from dagsched.emit.names import cpp_string
+from dagsched.emulator.build import build_emulator
 from dagsched.plan.model import Mode, OpKind
 
-HERE = Path(__file__).parent
 FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"]
 
 PRELUDE = r"""
@@ -33,7 +33,9 @@ PRELUDE = r"""
 #include <string>
 #include <vector>
 
-#include "fake_acl.h"
+#define DAGSCHED_NOTE(op, iteration) dagsched_emulator_note(op, iteration)
+#include "acl/acl.h"
+#include "dagsched_emulator.h"
 
 static uint64_t fnv(const unsigned char* data, size_t size, uint64_t value) {
   for (size_t n = 0; n < size; ++n) value = (value ^ data[n]) * 0x100000001B3u;
@@ -79,14 +81,20 @@ struct Mix {
 
 using Runs = std::vector<std::pair<const unsigned char*, size_t>>;
 
+// Where a task can touch what a view means.
+template <class T>
+const unsigned char* touchable(T* data) {
+  return static_cast<const unsigned char*>(dagsched_emulator_device(data));
+}
+
 // Contiguous views have `bytes` as a member; strided ones have it as a function.
 template <class View>
 auto runs_of(const View& view) -> decltype(static_cast<size_t>(view.capacity), Runs()) {
-  return {{reinterpret_cast<const unsigned char*>(view.data), view.bytes}};
+  return {{touchable(view.data), view.bytes}};
 }
 template <class View>
 auto runs_of(const View& view) -> decltype(view.stride, Runs()) {
-  Runs runs{{reinterpret_cast<const unsigned char*>(view.data), view.run}};
+  Runs runs{{touchable(view.data), view.run}};
   for (size_t axis = 0; axis < view.count.size(); ++axis) {
     Runs next;
     for (const auto& [data, size] : runs) {
@@ -118,16 +126,19 @@ struct Case {
   std::vector<int64_t> counts;
 };
 
+static void move(void* to, const void* from, size_t size) {
+  if (aclrtMemcpy(to, size, from, size, ACL_MEMCPY_DEFAULT) != ACL_SUCCESS) std::abort();
+}
 template <class View>
 void fill(const View& view, const std::string& name) {
-  auto* data = reinterpret_cast<unsigned char*>(view.data);
-  for (size_t n = 0; n < view.capacity; ++n) {
-    data[n] = static_cast<unsigned char>(splitmix(fnv(name) + n));
-  }
+  std::vector<unsigned char> data(view.capacity);
+  for (size_t n = 0; n < view.capacity; ++n) data[n] = static_cast<unsigned char>(splitmix(fnv(name) + n));
+  move(view.data, data.data(), data.size());
 }
 template <class View>
 void show(const View& view, const char* name, int64_t version) {
-  const auto* data = reinterpret_cast<const unsigned char*>(view.data);
+  std::vector<unsigned char> data(view.bytes);
+  move(data.data(), view.data, data.size());
   std::printf("{\"output\": %s, \"version\": %" PRId64 ", \"bytes\": \"", name, version);
   for (size_t n = 0; n < view.bytes; ++n) std::printf("%02x", data[n]);
   std::printf("\"}\n");
@@ -141,6 +152,11 @@ static std::string quoted(const std::string& text) {
   }
   out << '"';
   return out.str();
+}
+
+// The number-th call of a function from now on, or the number-th task that is executed, fails.
+static void fail_in(const std::string& function, int number, aclError code) {
+  dagsched_emulator_inject((function + "#" + std::to_string(number) + ":" + std::to_string(code)).c_str());
 }
 
 // Throws, or fails, in the number-th call of any hook where that is asked for.
@@ -158,15 +174,15 @@ struct Fault {
 
 
 CUDA_WORDS = {
-    "fake_acl.h": "cuda_runtime.h",
-    "fake_acl::": "fake_cuda::",
+    "acl/acl.h": "cuda_runtime.h",
+    "aclrtMemcpy(to, size, from, size, ACL_MEMCPY_DEFAULT)": "cudaMemcpy(to, from, size, cudaMemcpyDefault)",
     "aclError": "cudaError_t",
     "ACL_SUCCESS": "cudaSuccess",
     "ACL_ERROR_UNINITIALIZE": "cudaErrorInitializationError",
-    "aclInit(nullptr);": "fake_cuda::start();",
+    "aclInit(nullptr);": "",
     "aclrtSetDevice(0);": "cudaSetDevice(0);",
     "aclrtResetDevice(0);": "",
-    "aclFinalize();": "fake_cuda::finish();",
+    "aclFinalize();": "cudaDeviceReset();",
 }
 """The driver is written for AscendCL; these words make it one for CUDA."""
 
@@ -210,7 +226,9 @@ def _hook(names: Names, function: Function, runtime: Runtime) -> list[str]:
     lines.append("    };")
     if host:
         return [*lines, "    work();", "    return ACL_SUCCESS;", "  }"]
-    return [*lines, "    return fake_acl::launch(stream, work);", "  }"]
+    lines += ["    const auto kernel = [work] { return work(), 0; };"]
+    launch = f"dagsched_emulator::launch(stream, {cpp_string(function.name)}, kernel)"
+    return [*lines, f"    return static_cast<{runtime.words.error}>({launch});", "  }"]
 
 
 def _plan(number: int, emitted: Emitted) -> list[str]:
@@ -239,13 +257,13 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "    hooks.fault.kind = wanted.fault;",
         "    hooks.fault.in = wanted.number;",
         '  } else if (faulty && wanted.fault == "wait") {',
-        "    fake_acl::leave_out(wanted.number, static_cast<int>(wanted.code));",
+        "    dagsched_emulator_leave_out(wanted.number, wanted.code);",
         "  } else if (faulty && !wanted.fault.empty()) {",
-        "    fake_acl::fail(wanted.fault.c_str(), wanted.number, wanted.code);",
+        "    fail_in(wanted.fault, wanted.number, wanted.code);",
         "  }",
         f"  const aclError code = pipeline.run(hooks{counts});",
-        '  fake_acl::fail("", 0, ACL_SUCCESS);',
-        "  fake_acl::leave_out(-1, 1);",
+        '  dagsched_emulator_inject("");',
+        "  dagsched_emulator_leave_out(-1, 1);",
         "  if (code != ACL_SUCCESS) {",
         "    const auto& failure = pipeline.failure();",
         '    std::printf("{\\"code\\": %d, \\"threw\\": %s, \\"failure\\": %s}\\n", code,',
@@ -264,15 +282,16 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         "}",
         "",
         "void run(const Case& wanted) {",
-        "  fake_acl::perturb(wanted.seed);",
+        "  dagsched_emulator_start_over();",
+        "  dagsched_emulator_seed(wanted.seed);",
         '  const bool in_init = wanted.fault.rfind("init:", 0) == 0;',
-        "  if (in_init) fake_acl::fail(wanted.fault.c_str() + 5, wanted.number, wanted.code);",
+        "  if (in_init) fail_in(wanted.fault.substr(5), wanted.number, wanted.code);",
         "  {",
         "    plan::Pipeline first;",
         "    if (const aclError code = first.init(); code != ACL_SUCCESS) {",
         '      std::printf("{\\"code\\": %d, \\"failure\\": %s, \\"alive\\": %d}\\n", code,',
-        "                  quoted(first.failure().message()).c_str(), fake_acl::alive());",
-        '      fake_acl::fail("", 0, ACL_SUCCESS);',
+        "                  quoted(first.failure().message()).c_str(), dagsched_emulator_alive());",
+        '      dagsched_emulator_inject("");',
         "      MyHooks hooks;",
         f'      if (first.run(hooks{counts}) != ACL_ERROR_UNINITIALIZE) std::printf("{{\\"wrong\\": \\"ran\\"}}\\n");',
         "      return;",
@@ -290,7 +309,7 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
         '    std::printf("{\\"again\\": true}\\n");',
         "    once(pipeline, wanted, false);  // a pipeline runs as often as one likes, after failures too",
         "  }",
-        '  std::printf("{\\"alive\\": %d}\\n", fake_acl::alive());',
+        '  std::printf("{\\"alive\\": %d}\\n", dagsched_emulator_alive());',
         "}",
         f"}}  // namespace driver{number}",
         "",
@@ -300,8 +319,8 @@ def _plan(number: int, emitted: Emitted) -> list[str]:
 
 def write_driver(pipelines: list[Emitted]) -> str:
     """The text of the driver for several pipelines, numbered in order."""
-    lines = [f'#include "{emitted.names.stem}.hpp"' for emitted in pipelines]
-    lines += PRELUDE.split("\n")
+    lines = PRELUDE.split("\n")
+    lines += [f'#include "{emitted.names.stem}.hpp"' for emitted in pipelines]
     for number, emitted in enumerate(pipelines):
         lines += _plan(number, emitted)
     cases = "\n".join(f"    if (plan == {number}) driver{number}::run(wanted);" for number in range(len(pipelines)))
@@ -335,25 +354,14 @@ def write_driver(pipelines: list[Emitted]) -> str:
 
 
 def build(folder: Path, pipelines: list[Emitted], *flags: str) -> Path:
-    """Compile the driver, the pipelines and the fake runtime; returns the program."""
+    """Compile the driver and the pipelines, against the emulator; returns the program."""
     for emitted in pipelines:
         for name, text in emitted.files.items():
             (folder / name).write_text(text, encoding="utf-8")
     (folder / "driver.cpp").write_text(write_driver(pipelines), encoding="utf-8")
     program = folder / "driver"
-    fake = HERE / "fake_acl"
-    cuda = HERE / "fake_cuda"
-    command = [
-        "g++",
-        *FLAGS,
-        *flags,
-        f"-I{fake}",
-        f"-I{cuda}",
-        str(folder / "driver.cpp"),
-        str(fake / "fake_acl.cpp"),
-        "-o",
-        str(program),
-    ]
+    emulator = build_emulator("ascendcl" if pipelines[0].runtime is ASCENDCL else "cudart")
+    command = [*emulator.compiler, *FLAGS, *flags, str(folder / "driver.cpp"), *emulator.flags(), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     return program

@@ -157,7 +157,7 @@ def test_every_wait_is_needed_and_its_loss_is_seen(pipelines: dict[str, tuple[in
     (right,) = run_cases(program, [pipeline.command(number, 4)])
     for wait in range(waits):
         fault = f"wait {wait} {waits}"
-        commands = [pipeline.command(number, 4, slow, fault) for slow in range(1, len(schedule.streams) + 1)]
+        commands = [pipeline.command(number, 4, seed, fault) for seed in range(1, 4 * len(schedule.streams))]
         answers = run_cases(program, commands)
         assert any(_sorted(answer) != _sorted(right) for answer in answers), f"wait {wait} is not needed"
 

@@ -12,11 +12,14 @@ from tests.emit.pipelines import Pipeline, compile_all
 
 COUNTS = (0, 1, 2, 7)
 NAMES = ["batches", "chunks", "detector", "dynamic", "mixed", "names", "once", "regions"]
-FAULTS = [  # the stand-in for CUDA is written in terms of the one for AscendCL, and so are the places of faults
-    ("aclrtMemcpyAsync", 2), ("aclrtMemcpy2dAsync", 1), ("aclrtMemsetAsync", 1), ("aclrtRecordEvent", 4),
-    ("aclrtStreamWaitEvent", 3), ("aclrtLaunchHostFunc", 2), ("kernel", 2), ("aclrtSynchronizeStream", 1), ("task", 5),
+FAULTS = [
+    ("cudaMemcpyAsync", 2), ("cudaMemcpy2DAsync", 1), ("cudaMemsetAsync", 1), ("cudaEventRecord", 4),
+    ("cudaStreamWaitEvent", 3), ("cudaLaunchHostFunc", 2), ("kernel", 2), ("cudaStreamSynchronize", 1), ("task", 5),
     ("hook", 2), ("throw", 2),
 ]  # fmt: skip
+
+
+FAULTS_OF_INIT = [("cudaStreamCreateWithFlags", 2), ("cudaMalloc", 2), ("cudaMallocHost", 1)]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,7 @@ def test_failures_are_reported_and_leave_nothing_behind(name: str, pipelines: li
     assert reported >= 5
 
 
-@pytest.mark.parametrize(("function", "number"), [("aclrtCreateStream", 2), ("aclrtMalloc", 2), ("aclrtMallocHost", 1)])
+@pytest.mark.parametrize(("function", "number"), FAULTS_OF_INIT)
 def test_init_fails_without_a_trace(function: str, number: int, pipelines: list[Pipeline], program: Path) -> None:
     plan = NAMES.index("detector")
     (answer,) = run_cases(program, [pipelines[plan].command(plan, 1, 0, f"init:{function} {number} 2")])

@@ -21,13 +21,13 @@ from dagsched.emit.acl_cpp import emit_acl_cpp
 from dagsched.emit.acl_errors import ERROR_NAMES
 from dagsched.emit.lower import list_calls
 from dagsched.emit.targets import TARGETS, emit_targets
+from dagsched.emulator.build import INCLUDE
 from dagsched.plan.expressions import parse_expression
 from dagsched.plan.reader import read_plan
 from dagsched.schedule.model import EventStep, LoopStep
 from tests.emit.headers import WHEEL, fetch_headers, find_headers
 from tests.emit.pipelines import EXAMPLES, PLANS, Pipeline, compile_file
 
-FAKE = Path(__file__).parent / "fake_acl"
 FILES = [*sorted(EXAMPLES.glob("*.yaml")), *sorted(PLANS.glob("*.yaml"))]
 STYLE = (
     "{BasedOnStyle: Google, ColumnLimit: 120, AllowShortCaseLabelsOnASingleLine: true, "
@@ -65,7 +65,7 @@ def _files(pipelines: dict[Path, Pipeline], group: Path, *endings: str) -> dict[
 
 def test_compiles_against_our_declarations(pipelines: dict[Path, Pipeline], tmp_path: Path) -> None:
     files = _files(pipelines, EXAMPLES, ".hpp", "detector_main.cpp", "batches_main.cpp")
-    _compile(tmp_path, [f"-I{FAKE}"], files | _files(pipelines, PLANS, "script_main.cpp", "script.hpp"))
+    _compile(tmp_path, [f"-I{INCLUDE}"], files | _files(pipelines, PLANS, "script_main.cpp", "script.hpp"))
 
 
 def test_compiles_against_the_real_headers(pipelines: dict[Path, Pipeline], tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ import numpy
 import pytest
 
 from dagsched.emit.targets import TARGETS, emit_targets
+from dagsched.emulator.build import build_emulator
 from tests.emit.pipelines import EXAMPLES, compile_file
 from tests.emit.test_pyacl_run import Program
 
 PAGE = Path(__file__).parents[2] / "docs" / "targets.md"
-FAKE = Path(__file__).parent / "fake_acl"
+FUNCTIONS = Path(__file__).parent / "my_functions.h"
 
 
 def blocks(language: str) -> list[str]:
@@ -53,10 +54,11 @@ def test_the_ascendcl_project(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text(blocks("cpp")[0], encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text(blocks("cmake")[0], encoding="utf-8")
     home = tmp_path / "ascend"
-    shutil.copytree(FAKE, home / "include")
+    emulator = build_emulator()
+    shutil.copytree(emulator.include, home / "include")
+    shutil.copy(FUNCTIONS, home / "include")
     (home / "lib64").mkdir()
-    library = str(home / "lib64" / "libascendcl.so")
-    _run(["g++", "-std=c++17", "-shared", "-fPIC", "-pthread", str(FAKE / "fake_acl.cpp"), "-o", library], tmp_path)
+    shutil.copy(emulator.path, home / "lib64")
     dagsched = Path(sys.executable).parent / "dagsched"
     _run([cmake, "-B", "build", f"-DDAGSCHED={dagsched}"], tmp_path, ASCEND_HOME_PATH=str(home))
     _run([cmake, "--build", "build"], tmp_path, ASCEND_HOME_PATH=str(home))

@@ -1,0 +1,1 @@
+"""The emulator: a device runtime whose streams are threads, in C++, built on demand with the user's compiler."""

@@ -1,0 +1,2 @@
+/* The emulator declares everything in one header. */
+#include "acl/acl.h"
