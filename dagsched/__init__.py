@@ -20,16 +20,20 @@ if TYPE_CHECKING:
         UsageError,
     )
     from dagsched.library import Plan, Schedule, compile, load, loads
+    from dagsched.run.errors import ExecutionError, RunStopped, RunTimeout
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DagschedError": "dagsched.diagnostics",
     "Diagnostic": "dagsched.diagnostics",
+    "ExecutionError": "dagsched.run.errors",
     "LimitError": "dagsched.diagnostics",
     "Plan": "dagsched.library",
     "PlanError": "dagsched.diagnostics",
     "ProofError": "dagsched.diagnostics",
+    "RunStopped": "dagsched.run.errors",
+    "RunTimeout": "dagsched.run.errors",
     "Schedule": "dagsched.library",
     "ScheduleError": "dagsched.diagnostics",
     "UsageError": "dagsched.diagnostics",
@@ -41,10 +45,13 @@ _HOMES = {
 __all__ = [
     "DagschedError",
     "Diagnostic",
+    "ExecutionError",
     "LimitError",
     "Plan",
     "PlanError",
     "ProofError",
+    "RunStopped",
+    "RunTimeout",
     "Schedule",
     "ScheduleError",
     "UsageError",

@@ -27,6 +27,8 @@ from dagsched.sources import read_file
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
+    from dagsched.run.backend import Runs
+    from dagsched.run.functions import Functions
 
 __all__ = ["Plan", "Schedule", "compile", "load", "loads", "schedule_files"]
 
@@ -94,6 +96,27 @@ class Schedule:
         ``targets`` names one target or several (see ``docs/targets.md``).
         """
         return write_files(Path(directory), schedule_files(self.compiled, targets))
+
+    def executor(
+        self,
+        functions: Functions | None = None,
+        backend: str = "cpu",
+        *,
+        trace: int = 100_000,
+        grace: float = 10.0,
+        **extra: Any,
+    ) -> Runs:
+        """An executor: ``with schedule.executor(functions=...) as executor: executor.run(frames=100)``.
+
+        ``functions`` are the plan's functions by name (a mapping or a module); without them the run is dry: ops sleep
+        for as long as they are said to take. ``trace`` is how many op instances a run remembers at most (0: none),
+        ``grace`` how many seconds running ops get to end in when a run is stopped; ``extra`` goes to the backend.
+
+        Raises :class:`UsageError` for an unknown backend and for functions that do not fit the plan.
+        """
+        from dagsched.run.backend import Options, make_executor
+
+        return make_executor(self.compiled, functions, backend, Options(trace, grace, extra or None))
 
     def __repr__(self) -> str:
         return f"<Schedule {self.name!r}: {len(self.compiled.streams)} ops, {self.compiled.waits_kept} waits>"

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "say whether plans or schedules are right: races, deadlocks, needless waits",
     "prove": "let an adversary run a plan or a schedule, and show what goes wrong without each wait",
     "fix": "write a schedule without its races, deadlocks and needless waits",
+    "run": "run a plan, or see what overlaps in a dry run",
     "matrix": "show the dependency matrix of a plan",
     "graph": "draw the dependency graph of a plan or a schedule",
     "diff": "say what changed between two schedules",

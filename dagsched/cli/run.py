@@ -1,0 +1,145 @@
+"""``dagsched run PLAN``: compile, run on a backend, say where the time went; without functions a dry run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dagsched.cli.arguments import Parser
+from dagsched.cli.console import Console
+from dagsched.cli.inputs import compile_read, read_plan_file
+from dagsched.cli.report import print_diagnostics, print_json
+
+if TYPE_CHECKING:
+    from dagsched.plan.model import Plan
+    from dagsched.run.errors import Head
+
+STALL = 10.0
+"""Seconds without any movement after which the heads of the streams are printed."""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Operands and options of the command."""
+    parser.add_argument("plan", metavar="PLAN", help="the plan's file, or - for stdin")
+    parser.add_argument(
+        "--backend", default="cpu", metavar="NAME",
+        help="where to run: `cpu` (threads of this machine, the default), `simulate` (the device's model), ...",
+    )  # fmt: skip
+    parser.add_argument(
+        "--functions", metavar="MODULE",
+        help="the Python module (my.module, or a path ending in .py) that has the plan's functions, and, where the "
+        "plan needs them, `inputs` and `sources`: mappings by name, or functions that return them; importing it runs "
+        "its code. Without it ops sleep for their time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--count", action="append", default=[], metavar="NAME=N",
+        help="the value of a parameter; may be given several times",
+    )  # fmt: skip
+    parser.add_argument("--trace", metavar="FILE", help="write the timeline as Chrome trace JSON")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
+    parser.add_argument("--repeat", type=_repeats, default=1, metavar="N", help="run N times; report on the last one")
+    parser.add_format(("text", "json"))
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Compile, run, report."""
+    from pathlib import Path
+
+    from dagsched.library import Schedule
+    from dagsched.output import write_files
+    from dagsched.run.modules import load_module
+    from dagsched.run.report import result_data, usage_text
+
+    compiled, warnings = compile_read(read_plan_file(args.plan, console))
+    counts: dict[str, Any] = _read_counts(args.count)
+    if args.format == "text":
+        print_diagnostics(console, warnings, "text")
+    module = load_module(args.functions) if args.functions is not None else None
+    sources = module.sources() if module else {}
+    _require_counts(compiled.plan, {**sources, **counts})
+    with Schedule(compiled).executor(
+        module.functions if module else None, args.backend, trace=10**9 if args.trace else 100_000
+    ) as executor:
+        for number in range(args.repeat):
+            result = executor.run(
+                inputs=module.inputs() if module and not number else None,
+                timeout=args.timeout,
+                watchdog=STALL,
+                on_stall=_stall_teller(console),
+                on_progress=_progress_teller(console, compiled.plan.name),
+                **{**(module.sources() if module and number else sources), **counts},
+            )
+            console.progress("")
+    if args.trace:
+        path = Path(args.trace)
+        write_files(path.parent, {path.name: result.trace.to_json()})
+    if args.format == "json":
+        print_json(console, result_data(result))
+    else:
+        console.write(usage_text(result, paint=console.paint))
+        if args.trace:
+            console.say(f"written to {args.trace}")
+    return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0")
+    return value
+
+
+def _repeats(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of runs from 1 up")
+    return int(text)
+
+
+def _read_counts(texts: list[str]) -> dict[str, int]:
+    from dagsched.diagnostics import Diagnostic, UsageError
+
+    counts = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip().isdecimal() or len(value) > 18:
+            headline = f"`--count {text}` is no parameter with a number from 0 up"
+            raise UsageError([Diagnostic("U002", headline, help="write `--count frames=100`")])
+        counts[name.strip()] = int(value)
+    return counts
+
+
+def _require_counts(plan: Plan, given: Mapping[str, Any]) -> None:
+    from dagsched.diagnostics import Diagnostic, UsageError
+
+    missing = [name for name, default in plan.params.items() if default is None and name not in given]
+    if missing:
+        headline = f"the run needs a value for `{missing[0]}`"
+        raise UsageError([Diagnostic("R105", headline, help=f"add `--count {missing[0]}=100`")])
+
+
+def _stall_teller(console: Console) -> Callable[[tuple[Head, ...]], None]:
+    from dagsched.view.terminal import escape
+
+    def tell(heads: tuple[Head, ...]) -> None:
+        console.progress("")
+        console.say(f"nothing has moved for {STALL:g} s:")
+        for head in heads:
+            console.say(f"  {escape(str(head))}")
+
+    return tell
+
+
+def _progress_teller(console: Console, name: str) -> Callable[[int, float], None] | None:
+    """A line with iterations and their rate, for a terminal; None where nobody would see it."""
+    if not console.stderr.isatty():
+        return None
+
+    def tell(iterations: int, seconds: float) -> None:
+        rate = iterations / seconds if seconds > 0 else 0.0
+        console.progress(f"{name}: {iterations:,} iterations, {rate:,.1f} a second")
+
+    return tell

@@ -1,0 +1,116 @@
+"""What a backend must provide, and the table of backends by name.
+
+A backend turns ops into calls; order, loops, sources, failures and measurements are the executor's business. All calls
+for one stream come from that stream's own thread, in the order in which the schedule issues them. On a backend whose
+streams are the threads themselves (``cpu``), an op has ended when its call returns, and a record and a wait are nothing
+but the executor's own book-keeping; on one with queues, calls enqueue, and records and waits are events of the device.
+
+A module that the table names has ``make_executor(compiled, functions, options)``. One that is a module of this package
+gets there by a :class:`Backend`; any other object with the methods of :class:`Runs` will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from dagsched.compiled import Compiled
+from dagsched.diagnostics import closest
+from dagsched.run.errors import refuse
+from dagsched.run.functions import Functions, Plug
+from dagsched.run.program import OpPoint, Program, StreamProgram
+
+if TYPE_CHECKING:
+    from dagsched.run.board import Board
+    from dagsched.run.result import Result
+
+Call = Callable[[int], object]
+"""Runs or enqueues an op in the iteration of its own loop; yields what its function returned."""
+
+BACKENDS: dict[str, str] = {
+    "cpu": "dagsched.run.cpu",
+    "simulate": "dagsched.run.simulate",
+}
+"""Backends by name: the module whose ``make_executor`` makes the executor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``trace`` is how many op instances a run remembers at most (the last ones); ``grace`` how many seconds running
+    ops get to end in when a run is stopped; ``extra`` is what only one backend knows."""
+
+    trace: int = 100_000
+    grace: float = 10.0
+    extra: Mapping[str, Any] | None = None
+
+
+class Runs(Protocol):
+    """An executor: what ``schedule.executor(...)`` yields, on every backend."""
+
+    def run(self, **counts: Any) -> Result:
+        """Run once."""
+
+    def stream(self, *source: Any, **counts: Any) -> Iterator[Any]:
+        """Run once, and yield each iteration's result."""
+
+    def stop(self) -> None:
+        """Take nothing more from the sources of the run that goes on."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """Turns ops into calls, for an executor whose streams are threads."""
+
+    name: str
+
+    def open(self, program: Program, board: Board, params: Mapping[str, int]) -> None:
+        """Make buffers and queues; ``params`` will hold the counts of the run that goes on."""
+
+    def put(self, inputs: Mapping[str, Any]) -> None:
+        """Give ``input: true`` buffers their contents."""
+
+    def outputs(self) -> dict[str, Any]:
+        """Copies of the ``output: true`` buffers, when the run is over."""
+
+    def begin(self) -> None:
+        """A run begins."""
+
+    def call(self, stream: StreamProgram, point: OpPoint, plug: Plug | None, take: Callable[[int], Any] | None) -> Call:
+        """How an op runs; ``take`` yields the source's item of an iteration, where the function takes one."""
+
+    def look(self, buffers: tuple[str, ...], point: OpPoint) -> Call:
+        """Copies of buffers as ``point`` has left them, by name."""
+
+    def record(self, stream: StreamProgram, number: int) -> Callable[[int], None] | None:
+        """What to do on the device before record ``number`` is noted; None: nothing."""
+
+    def wait(self, stream: StreamProgram, number: int) -> Callable[[int], None] | None:
+        """What to do on the device once record ``number`` is noted for an iteration; None: nothing."""
+
+    def finish(self, stream: StreamProgram) -> None:
+        """Wait for the end of all that a stream has been given."""
+
+    def close(self) -> None:
+        """Give buffers and queues back."""
+
+
+def make_executor(compiled: Compiled, functions: Functions | None, backend: str, options: Options) -> Runs:
+    """An executor of the named backend; raises :class:`UsageError` (R102) for an unknown one."""
+    if backend not in BACKENDS:
+        near = closest(backend, BACKENDS)
+        help_ = f"did you mean `{near}`?" if near else f"there are {', '.join(BACKENDS)}"
+        raise refuse("R102", f"there is no backend `{backend}`", help=help_)
+    module = import_module(BACKENDS[backend])
+    executor: Runs = module.make_executor(compiled, functions, options)
+    return executor

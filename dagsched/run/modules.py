@@ -1,0 +1,72 @@
+"""The user's module for ``dagsched run --functions``: imported, which runs its code, and asked for what a run needs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dagsched.run.errors import refuse
+
+
+@dataclass(frozen=True, slots=True)
+class UserModule:
+    """``functions`` is the module itself, whose attributes are found by name."""
+
+    functions: ModuleType
+
+    def inputs(self) -> dict[str, Any]:
+        """What its ``inputs`` says: a mapping, or a function that returns one; raises :class:`UsageError` (R116)."""
+        return self._mapping("inputs")
+
+    def sources(self) -> dict[str, Any]:
+        """What its ``sources`` says, by parameter."""
+        return self._mapping("sources")
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        value = getattr(self.functions, name, {})
+        if callable(value):
+            value = value()
+        if not isinstance(value, Mapping):
+            headline = f"`{name}` of `{self.functions.__name__}` yields {type(value).__name__}, and a mapping is needed"
+            raise refuse("R116", headline, help=f'write `{name} = {{"NAME": ...}}`, or a function that returns this')
+        return dict(value)
+
+
+def load_module(name: str) -> UserModule:
+    """Import a module by name (the current directory is searched, too) or by its path, which ends in ``.py``.
+
+    Raises :class:`UsageError` (R115) with what its import raised.
+    """
+    try:
+        if name.endswith(".py"):
+            return UserModule(_load_path(Path(name)))
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        return UserModule(importlib.import_module(name))
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        said = f": {reason[0]}" if reason else ""
+        headline = f"module `{name}` cannot be imported: {type(error).__name__}{said}"
+        help_ = f"try `python -c 'import {name}'`" if name.replace(".", "").replace("_", "").isalnum() else None
+        raise refuse("R115", headline, help=help_) from error
+
+
+def _load_path(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module

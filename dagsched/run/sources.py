@@ -1,0 +1,225 @@
+"""Counts and sources: what ``run(frames=...)`` is given for a parameter.
+
+A number is a count. A sequence is a count, its length, and iteration i gets element i. Any other iterable is a source:
+how many items it has is known when it ends. It is asked in a thread of its own, one item ahead of the first op that
+takes one (or of the loop's first op), so that it is never asked for more than the rings have room for.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dagsched.diagnostics import closest
+from dagsched.plan.expressions import Name, names_in, names_in_condition
+from dagsched.plan.model import Plan
+from dagsched.run.board import Board, Halt
+from dagsched.run.errors import refuse
+from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint
+
+ENDLESS = 2**62
+"""The progress of a source that has ended, and the count of one that has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNumbers:
+    """Where a source keeps count: of items that have come and of iterations begun; and its thread's bed."""
+
+    pulled: int
+    begun: int
+    thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the parameters of a run are: numbers, sequences with their elements, and sources."""
+
+    known: dict[str, int]
+    sequences: dict[str, Any]
+    sources: dict[str, Iterable[Any]]
+
+
+def read_counts(plan: Plan, given: Mapping[str, Any]) -> Counts:
+    """Sort what a run is given; raises :class:`UsageError` (R103 to R105)."""
+    known: dict[str, int] = {}
+    sequences: dict[str, Any] = {}
+    sources: dict[str, Iterable[Any]] = {}
+    for name, value in given.items():
+        if name not in plan.params:
+            near = closest(name, plan.params)
+            known_names = ", ".join(f"`{param}`" for param in plan.params)
+            note = (f"the plan's parameters are {known_names}",) if plan.params else ("the plan has no parameters",)
+            help_ = f"did you mean `{near}`?" if near else None
+            raise refuse("R103", f"`{plan.name}` has no parameter `{name}`", notes=note, help=help_)
+        if isinstance(value, Mapping | set | frozenset) or value is None or isinstance(value, bool):
+            raise _no_count(name, value)
+        try:
+            known[name] = operator.index(value)
+        except TypeError:
+            if hasattr(value, "__len__") and hasattr(value, "__getitem__"):
+                sequences[name] = value
+                known[name] = len(value)
+            elif isinstance(value, Iterable):
+                sources[name] = value
+            else:
+                raise _no_count(name, value) from None
+    for name, default in plan.params.items():
+        if name not in given:
+            if default is None:
+                help_ = f"write run({name}=100), or give an iterable"
+                raise refuse("R105", f"the run needs a value for `{name}`", help=help_)
+            known[name] = default
+    for name, count in known.items():
+        if count < 0:
+            raise refuse("R104", f"`{name}` is {count}, and a count is never negative", help=f"write {name}=0")
+    return Counts(known, sequences, sources)
+
+
+def _no_count(name: str, value: object) -> Exception:
+    kind = type(value).__name__
+    help_ = f"write run({name}=100), or give an iterable"
+    return refuse("R104", f"`{name}` is neither a count nor an iterable but of type `{kind}`", help=help_)
+
+
+def check_inputs(plan: Plan, inputs: Iterable[str]) -> None:
+    """Refuse contents for what is no input of the plan (R109)."""
+    known = [buffer.name for buffer in plan.buffers.values() if buffer.input]
+    for name in (name for name in inputs if name not in known):
+        near = closest(name, known)
+        headline = f"`inputs` names `{name}`, which is no buffer with `input: true`"
+        help_ = f"did you mean `{near}`?" if near else f"the plan's inputs are {', '.join(known) or 'none'}"
+        raise refuse("R109", headline, help=help_)
+
+
+def find_lead(program: Program, param: str) -> Section:
+    """The loop that a source of ``param`` feeds: the first whose count it is.
+
+    Raises :class:`UsageError` (R106) where something before the source's end depends on how many items it has.
+    """
+    for section in program.sections:
+        if section.index is not None and section.hi == Name(param):
+            _require_open_count(program, param, section)
+            return section
+        if section.index is not None and param in names_in(section.hi):
+            break
+    headline = f"no loop takes `{param}` as its count, so that no source can feed it"
+    raise refuse("R106", headline, help=f"give `{param}` as a number")
+
+
+def _require_open_count(program: Program, param: str, lead: Section) -> None:
+    for stream in program.streams:
+        for section, points in stream.parts:
+            if section.number > lead.number:
+                continue
+            for point in points:
+                if _depends(point, param):
+                    name = point.op.name if isinstance(point, OpPoint) else stream.name
+                    where = point.op.where if isinstance(point, OpPoint) else None
+                    headline = f"`{name}` needs to know `{param}` before the source of it has ended"
+                    source = program.plan.source if where else None
+                    raise refuse("R106", headline, where, source, help=f"give `{param}` as a number or a list")
+
+
+def _depends(point: Point, param: str) -> bool:
+    """Whether a point of the loop that a source feeds cannot do without the count."""
+    if isinstance(point, WaitPoint):
+        return point.index is not None and param in names_in(point.index)  # one too many does no harm
+    return not isinstance(point, RecordPoint) and param in names_of(point)
+
+
+def names_of(point: Point) -> frozenset[str]:
+    """The names that a point's expressions use."""
+    found = names_in_condition(point.when)
+    if not isinstance(point, OpPoint):
+        return found | names_in(point.index) if point.index is not None else found
+    bounds = [bound for access in point.op.accesses for part in access.region for bound in (part.lo, part.hi)]
+    bounds += [access.version for access in point.op.accesses]
+    return found.union(*(names_in(bound) for bound in bounds if bound is not None))
+
+
+def names_of_part(section: Section, points: Iterable[Point]) -> frozenset[str]:
+    """The names that a stream must have values for before it enters a section."""
+    found = names_in(section.lo) | names_in(section.hi)
+    return found.union(*(names_of(point) for point in points))
+
+
+class Source:
+    """One source in one run: the thread that asks it, and the items that wait for their ops.
+
+    ``takers`` are the ops that take items, each once an iteration and in order.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        param: str,
+        iterable: Iterable[Any],
+        numbers: SourceNumbers,
+        takers: Iterable[str],
+        readers: tuple[int, ...],
+    ) -> None:
+        self.board = board
+        self.param = param
+        self.iterable = iterable
+        self.pulled, self.begun, self.thread_number = numbers.pulled, numbers.begun, numbers.thread
+        self.waiting: dict[str, deque[Any]] = {op: deque() for op in takers}
+        self.readers = readers
+        self.count = ENDLESS
+        self._come = 0
+        self._lock = threading.Lock()
+        self._note = board.recorder(self.pulled, readers)
+
+    def start(self, ended: Callable[[int], None], failed: Callable[[BaseException, int], None]) -> None:
+        """Begin to ask; ``ended`` is told the count, ``failed`` what the source raised, and for which item."""
+        self._ended = ended
+        thread = threading.Thread(target=self._work, args=(failed,), name=f"dagsched:{self.param}", daemon=True)
+        thread.start()
+
+    def end(self) -> None:
+        """Take no more items than have come."""
+        with self._lock:
+            if self.count != ENDLESS:
+                return
+            self.count = self._come
+            self._ended(self.count)
+            self.board.progress[self.pulled] = ENDLESS
+        for reader in self.readers:
+            self.board.wake(reader)
+
+    def has(self, thread: int, i: int) -> bool:
+        """Whether iteration i exists; sleeps until that is known."""
+        if self.board.progress[self.pulled] <= i:
+            self.board.await_record(thread, self.pulled, i)
+        return i < self.count
+
+    def await_end(self, thread: int) -> None:
+        """Sleep until the count is known."""
+        self.board.await_record(thread, self.pulled, ENDLESS - 1)
+
+    def _work(self, failed: Callable[[BaseException, int], None]) -> None:
+        number = 0
+        try:
+            iterator: Iterator[Any] = iter(self.iterable)
+            while self.count == ENDLESS:
+                if number:
+                    self.board.await_record(self.thread_number, self.begun, number - 1)
+                item = next(iterator, self)
+                if item is self:
+                    self.end()
+                    return
+                with self._lock:
+                    if self.count != ENDLESS or self.board.halted:
+                        return
+                    for line in self.waiting.values():
+                        line.append(item)
+                    self._come = number + 1
+                    self._note(number)
+                number += 1
+        except Halt:
+            return
+        except BaseException as error:  # noqa: BLE001 - whatever the source raises is told to the caller
+            failed(error, number)
