@@ -20,7 +20,7 @@ from dagsched.diagnostics import Diagnostic, Source
 from dagsched.output import write_files
 from dagsched.plan import model
 from dagsched.plan.builder import Plan
-from dagsched.plan.reader import read_plan
+from dagsched.plan.reader import read_plan_with_warnings
 from dagsched.schedule import model as schedule_model
 from dagsched.sources import read_file
 
@@ -144,12 +144,12 @@ def load(path: str | os.PathLike[str]) -> Plan:
 
     Raises :class:`PlanError` with all that is wrong, :class:`UsageError` for an unreadable file.
     """
-    return Plan.from_model(read_plan(read_file(path)))
+    return Plan.from_model(*read_plan_with_warnings(read_file(path)))
 
 
 def loads(text: str, name: str = "<text>") -> Plan:
     """Read a plan from text; ``name`` is what messages call it."""
-    return Plan.from_model(read_plan(Source(name, text)))
+    return Plan.from_model(*read_plan_with_warnings(Source(name, text)))
 
 
 def compile(

@@ -102,8 +102,12 @@ class Plan:
             self._add(self._params, param, default)
 
     @classmethod
-    def from_model(cls, model: plan_model.Plan) -> Plan:
-        """A builder that starts from a finished plan."""
+    def from_model(cls, model: plan_model.Plan, warnings: tuple[Diagnostic, ...] | None = None) -> Plan:
+        """A builder that starts from a finished plan.
+
+        With the ``warnings`` of its reader the plan is taken as it is, places in its file included, until something is
+        added to it.
+        """
         data = plan_data(model)
         plan = cls(
             data["name"],
@@ -117,6 +121,7 @@ class Plan:
         for name, entry in data["buffers"].items():
             plan._add(plan._buffers, name, entry)
         plan._bodies[0] = [_node(item, plan._site()) for item in data["ops"]]
+        plan._finished = None if warnings is None else (model, warnings)
         return plan
 
     def param(self, name: str, default: int | None = None) -> str:

@@ -1,0 +1,50 @@
+"""Small plans that the executor's tests run."""
+
+from __future__ import annotations
+
+import dagsched
+from dagsched.library import Schedule
+
+PIPELINE = """
+dagsched: 1
+name: pipeline
+device: host
+params: {n: null}
+buffers:
+  a: {place: host, shape: [4], dtype: int64, ring: 2}
+  x: {place: device, shape: [4], dtype: int64, ring: 2}
+  y: {place: device, shape: [4], dtype: int64, ring: 2}
+  b: {place: host, shape: [4], dtype: int64, ring: 2}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: read, host: read, writes: [a], time: 1 ms, stream: reader}
+      - {name: up, copy: {from: a, to: x}}
+      - {name: work, compute: work, reads: [x], writes: [y], time: 2 ms}
+      - {name: down, copy: {from: y, to: b}}
+      - {name: show, host: show, reads: [b], time: 1 ms, stream: shower}
+"""
+
+OUTPUT = """
+dagsched: 1
+name: output
+device: host
+params: {n: null}
+buffers:
+  table: {place: host, shape: [3], dtype: float32, input: true}
+  t: {place: device, shape: [3], dtype: float32}
+  sums: {place: device, shape: [3], dtype: float32, ring: 2}
+  out: {place: host, shape: [3], dtype: float32, ring: 2, output: true}
+ops:
+  - {name: load, copy: {from: table, to: t}}
+  - loop: i
+    count: n
+    ops:
+      - {name: scale, compute: scale, reads: [t], writes: [sums], time: 1 ms}
+      - {name: down, copy: {from: sums, to: out}}
+"""
+
+
+def schedule_of(text: str) -> Schedule:
+    return dagsched.compile(dagsched.loads(text, "test.yaml"))

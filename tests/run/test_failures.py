@@ -1,0 +1,194 @@
+"""However a run ends, nothing of it is left, and whoever called it knows what happened where."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dagsched
+from dagsched.diagnostics import UsageError
+from dagsched.run.errors import Head
+from tests.run.plans import PIPELINE, schedule_of
+
+
+def _functions(**others: Any) -> dict[str, Any]:
+    return {"read": lambda a: None, "work": lambda x, y: None, "show": lambda b: None, **others}
+
+
+def _threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("dagsched:")}
+
+
+@pytest.mark.parametrize("name", ["read", "work", "show"])
+@pytest.mark.parametrize("iteration", [0, 1, 6])
+def test_what_raises_ends_the_run(name: str, iteration: int) -> None:
+    started: list[tuple[str, int]] = []
+    failed = threading.Event()
+    late: list[str] = []
+
+    def function(own: str) -> Any:
+        def call(*views: Any, i: int) -> None:
+            if failed.is_set():
+                late.append(own)
+            started.append((own, i))
+            if own == name and i == iteration:
+                failed.set()
+                raise ValueError("this frame is broken\nand more")
+
+        return call
+
+    with schedule_of(PIPELINE).executor({own: function(own) for own in ("read", "work", "show")}) as executor:
+        with pytest.raises(dagsched.ExecutionError) as caught:
+            executor.run(n=1000)
+        error = caught.value
+        assert (error.op, error.iteration) == (name, iteration)
+        assert error.stream == executor.compiled.streams[name]  # type: ignore[attr-defined]
+        finding = error.diagnostics[0]
+        assert finding.code == "R201"
+        assert finding.headline.endswith("raised ValueError: this frame is broken")
+        line = next(n for n, text in enumerate(PIPELINE.splitlines(), 1) if f"name: {name}," in text)
+        assert finding.where and finding.where.line == line
+        assert isinstance(error.__cause__, ValueError)
+        assert len(late) <= 2  # those that had begun to start
+        failed.clear()
+        started.clear()
+        name = ""
+        assert executor.run(n=3).iterations == 3
+        assert len(started) == 9
+    assert not _threads()
+
+
+def test_exit_of_the_interpreter_in_an_op_is_a_failure_too() -> None:
+    def show(b: Any) -> None:
+        raise SystemExit(3)
+
+    with schedule_of(PIPELINE).executor(_functions(show=show)) as executor:
+        with pytest.raises(dagsched.ExecutionError, match="SystemExit"):
+            executor.run(n=5)
+
+
+def test_a_timeout_says_what_every_stream_is_at() -> None:
+    release = threading.Event()
+
+    def work(x: Any, y: Any, i: int) -> None:
+        if i == 2:
+            release.wait(20)
+
+    with schedule_of(PIPELINE).executor(_functions(work=work), grace=0.1) as executor:
+        begun = time.monotonic()
+        with pytest.raises(dagsched.RunTimeout, match="R203") as caught:
+            executor.run(n=100, timeout=0.2)
+        assert time.monotonic() - begun < 5
+        assert isinstance(caught.value, TimeoutError)
+        heads = {head.stream: head for head in caught.value.heads}
+        stuck = heads[executor.compiled.streams["work"]]  # type: ignore[attr-defined]
+        assert (stuck.state, stuck.op, stuck.iteration) == ("runs", "work", 2)
+        shower = heads["shower"]
+        assert (shower.state, shower.op, shower.iteration) == ("waits for", "show", 2)
+        assert shower.awaited and shower.awaited.startswith("`down@2`")
+        with pytest.raises(UsageError, match="R132.*`work@2`"):  # it is still running
+            executor.run(n=1)
+        release.set()
+        time.sleep(0.1)
+        assert executor.run(n=1).iterations == 1
+
+
+def test_a_watchdog_tells_once_when_nothing_moves() -> None:
+    told: list[tuple[Head, ...]] = []
+
+    def work(x: Any, y: Any, i: int) -> None:
+        if i == 1:
+            time.sleep(0.5)
+
+    with schedule_of(PIPELINE).executor(_functions(work=work)) as executor:
+        executor.run(n=3, watchdog=0.1, on_stall=told.append)
+    assert len(told) == 1
+    assert any("runs `work@1`" in str(head) for head in told[0])
+
+
+def test_a_stall_is_logged_where_nobody_asks_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    with schedule_of(PIPELINE).executor(_functions(show=lambda b: time.sleep(0.4))) as executor:
+        executor.run(n=1, watchdog=0.1)
+    assert "nothing moves: " in caplog.text and "`show@0`" in caplog.text
+
+
+def test_a_second_caller_is_refused() -> None:
+    running = threading.Event()
+    go_on = threading.Event()
+
+    def show(b: Any) -> None:
+        running.set()
+        go_on.wait(20)
+
+    with schedule_of(PIPELINE).executor(_functions(show=show)) as executor:
+        first = threading.Thread(target=executor.run, kwargs={"n": 2})
+        first.start()
+        running.wait(20)
+        with pytest.raises(UsageError, match="R131"):
+            executor.run(n=1)
+        go_on.set()
+        first.join(20)
+        executor.run(n=1)
+    with pytest.raises(UsageError, match="R130"):
+        executor.run(n=1)
+
+
+def test_closing_and_stopping_from_another_thread() -> None:
+    for end in ("stop", "close"):
+        executor = schedule_of(PIPELINE).executor(_functions(show=lambda b: time.sleep(0.001)))
+        ender = threading.Timer(0.1, lambda e=executor, end=end: e.close() if end == "close" else e.stop(now=True))  # type: ignore[misc,call-arg]
+        ender.start()
+        with pytest.raises(dagsched.RunStopped):
+            executor.run(n=10**6)
+        ender.join()
+        executor.close()
+        executor.close()
+        assert not _threads()
+
+
+def test_an_executor_that_nobody_closes_leaves_no_threads() -> None:
+    executor = schedule_of(PIPELINE).executor(_functions())
+    executor.run(n=2)
+    assert _threads()
+    del executor
+    import gc
+
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while _threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _threads()
+
+
+INTERRUPTED = """
+import sys, time
+sys.path.insert(0, {root!r})
+from tests.run.plans import PIPELINE, schedule_of
+functions = {{"read": lambda a: None, "work": lambda x, y: time.sleep({pause}), "show": lambda b: None}}
+with schedule_of(PIPELINE).executor({functions}) as executor:
+    print("running", flush=True)
+    {call}
+"""
+
+
+@pytest.mark.parametrize("functions", ["functions", "None"], ids=["functions", "dry"])
+@pytest.mark.parametrize("call", ["executor.run(n=10**7)", "list(executor.stream(n=10**7))"], ids=["run", "stream"])
+def test_ctrl_c_ends_within_a_second(functions: str, call: str) -> None:
+    root = str(Path(__file__).parents[2])
+    program = INTERRUPTED.format(root=root, pause=0.05, functions=functions, call=call)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline() == b"running\n"
+        time.sleep(0.3)
+        begun = time.monotonic()
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert time.monotonic() - begun < 1.5  # of which the interpreter needs some to end
+        assert b"KeyboardInterrupt" in errors and b"Traceback" in errors
