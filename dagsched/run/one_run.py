@@ -148,6 +148,7 @@ class Run:
 
     def _op_failed(self, stream: StreamProgram, error: BaseException) -> None:
         setup = self.setup
+        setup.board.halted.append(True)  # before anything else: no op starts any more
         number = setup.desk.op[stream.number]
         heads = list_heads(setup, stream.number)
         if number < 0:

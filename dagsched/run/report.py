@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dagsched.run.usage import Usage
-from dagsched.view.summary import time_text
 from dagsched.view.terminal import PLAIN, Paint, escape, pad
+from dagsched.view.units import time_text
 
 if TYPE_CHECKING:
     from dagsched.run.result import Result
@@ -70,17 +70,23 @@ def _predicted_rows(result: Result) -> list[tuple[str, str]]:
         measured, wanted = result.usage.interval, float(predicted["initiation_interval"])
         if measured:
             text = f"{time_text(measured)} an iteration in the steady state"
-            rows.append(("measured", text + (f", {_per_cent(wanted / measured)} of that rate" if wanted else "")))
+            rows.append((_label(result), text + (f", {_per_cent(wanted / measured)} of that rate" if wanted else "")))
     elif "makespan" in predicted:
         wanted = float(predicted["makespan"])
         text = f"{time_text(wanted)} for {device}"
         rows = [("predicted", text)]
         if result.seconds and wanted:
-            rows.append(("measured", f"{time_text(result.seconds)}, {_per_cent(wanted / result.seconds)} of that rate"))
+            rows.append(
+                (_label(result), f"{time_text(result.seconds)}, {_per_cent(wanted / result.seconds)} of that rate")
+            )
     else:
         return []
     binds = f" ({escape(str(predicted['binds']))})" if predicted.get("binds") else ""
     return [*rows, ("bound", f"{time_text(float(predicted['bound']))}{binds}")]
+
+
+def _label(result: Result) -> str:
+    return "simulated" if result.backend == "simulate" else "measured"
 
 
 def _kinds_line(usage: Usage) -> str:

@@ -1,7 +1,8 @@
 """What each diagnostic code means, in one line; ``dagsched explain`` prints it and SARIF carries it.
 
 The letter says who speaks: P the plan's reader and its meaning, S the schedule's reader and checker, D device profiles
-and simulation, C compilation, E emission, V the verifier, U the command line and files. A code keeps its meaning.
+and simulation, C compilation, E emission, R a run, V the verifier, U the command line and files. A code
+keeps its meaning.
 """
 
 from __future__ import annotations
@@ -128,6 +129,30 @@ CODES: dict[str, str] = {
     "E103": "an op touches a region of a buffer whose size varies",
     "E104": "the target cannot express something that the schedule does",
     "E105": "an expression overflows 64 bits, divides by what can be 0, or uses an unknown name",
+    "R101": "the schedule has steps that no backend runs: those of hand-written schedules",
+    "R102": "there is no backend of that name",
+    "R103": "the plan has no parameter of that name",
+    "R104": "what a parameter is given is neither a count from 0 up nor an iterable",
+    "R105": "a parameter without a default is given no value",
+    "R106": "a source feeds a parameter whose value is needed before the source has ended",
+    "R107": "the arguments of `stream` do not fit",
+    "R108": "no iteration yields a result to stream",
+    "R109": "contents are given for a buffer that is no input of the plan",
+    "R110": "an array does not fit its buffer",
+    "R111": "this machine has too little memory for the plan's buffers",
+    "R112": "a buffer with `input: true` has been given no contents",
+    "R113": "a dry run has no buffers that could be given contents",
+    "R114": "a function takes `item`, and no source feeds the loop of its op",
+    "R115": "the module of `--functions` cannot be imported",
+    "R116": "`inputs` or `sources` of the module is no mapping",
+    "R120": "an op calls a function that was not given",
+    "R121": "a function's parameters are not what its op touches",
+    "R130": "the executor is closed",
+    "R131": "the executor is running, and runs one thing at a time",
+    "R132": "an op of a run that was stopped is still running",
+    "R201": "an op or a source raised an exception while the plan ran",
+    "R203": "the run did not end in time",
+    "R204": "the run was stopped from outside",
     "V100": "the schedule is not of the form that compiled schedules have",
     "V101": "the schedule's loops are not those of the plan",
     "V102": "an op instance is missing, occurs twice, or is none of the plan's",

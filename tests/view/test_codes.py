@@ -9,7 +9,7 @@ from dagsched.view.codes import CODES, explanation
 
 def test_lines_are_short_and_of_one_style() -> None:
     for code, line in CODES.items():
-        assert re.fullmatch(r"[CDEPSUV]\d{3}", code)
+        assert re.fullmatch(r"[CDEPRSUV]\d{3}", code)
         assert 10 < len(line) <= 112, code
         assert not line.endswith("."), code
         assert line[0].islower() or line.startswith(("`", "YAML")), code
