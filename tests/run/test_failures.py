@@ -225,5 +225,5 @@ def test_ctrl_c_ends_within_a_second(functions: str, call: str) -> None:
         begun = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
-        assert time.monotonic() - begun < 1.5  # of which the interpreter needs some to end
+        assert time.monotonic() - begun < 5  # a second, and what a busy machine adds; without Ctrl-C it is hours
         assert b"KeyboardInterrupt" in errors and b"Traceback" in errors

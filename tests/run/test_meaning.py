@@ -25,11 +25,12 @@ from dagsched.run.program import OpPoint, StreamProgram, split_streams
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep
 from tests.emit.pipelines import LARGEST, PLANS, read
 from tests.emit.random_plans import random_plan
+from tests.run.bindings import check_bindings
 from tests.run.meaning import Functions, inputs_of, require_meaning
 
 Take = Callable[[int], Any]
 COUNTS = (0, 1, 2, 5)
-RANDOM_PLANS = int(os.environ.get("DAGSCHED_RUN_PLANS", "40"))
+RANDOM_PLANS = int(os.environ.get("DAGSCHED_RUN_PLANS", "30"))
 """``make soak`` sets ten thousand."""
 
 
@@ -57,8 +58,16 @@ def test_every_kind_of_plan(path: Path, iterate: bool) -> None:
     _run_and_compare(compiled, 1, counts, iterate)
 
 
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_waits_are_bound_as_a_host_would_bind_them(path: Path) -> None:
+    compiled = compile_plan(read(path))
+    params = list(compiled.plan.params)
+    for values in product((0, 1, 2, 9), repeat=len(params)):
+        check_bindings(split_streams(compiled), compiled.schedule, dict(zip(params, values, strict=True)))
+
+
 def test_random_plans_with_random_sleeps() -> None:
-    seed = ran = 0
+    seed = ran = waits = 0
     while ran < RANDOM_PLANS:
         try:
             compiled = compile_plan(random_plan(seed))
@@ -66,8 +75,10 @@ def test_random_plans_with_random_sleeps() -> None:
             pass
         else:
             ran += 1
+            waits += sum(check_bindings(split_streams(compiled), compiled.schedule, {"n": n}) for n in (0, 1, 2, 5, 8))
             _run_and_compare(compiled, seed, COUNTS[seed % 2 :: 2], iterate=seed % 3 == 0)
         seed += 1
+    assert waits > 3 * RANDOM_PLANS
 
 
 def _without_wait(steps: tuple[AnyStep, ...], drop: AnyStep) -> tuple[AnyStep, ...]:
