@@ -51,17 +51,23 @@ def orders(schedule: Schedule, first: str, second: str) -> Chain | None:
     are taken as just large enough. Raises :class:`~dagsched.diagnostics.ScheduleError` for an instance that never
     occurs.
     """
+    run, firsts, seconds = find_instances(schedule, first, second)
+    for a in firsts:
+        for b in seconds:
+            if a.index == b.index or not is_before(run.program, run.order, a.index, b.index):
+                return None
+    return find_chain(run, firsts[0], seconds[0])
+
+
+def find_instances(schedule: Schedule, first: str, second: str) -> tuple[Run, list[Node], list[Node]]:
+    """A run in which both occur, and the instances that each name stands for; raises as :func:`orders` does."""
     wanted = [_parse(schedule, first), _parse(schedule, second)]
     run = _run_for(schedule, wanted)
     firsts, seconds = (list(_instances(schedule, run, *instance)) for instance in wanted)
     for (text, _), found in zip(wanted, (firsts, seconds), strict=True):
         if not found:
             raise _unknown(schedule, run, first if found is firsts else second, text)
-    for a in firsts:
-        for b in seconds:
-            if a.index == b.index or not is_before(run.program, run.order, a.index, b.index):
-                return None
-    return find_chain(run, firsts[0], seconds[0])
+    return run, firsts, seconds
 
 
 def _parse(schedule: Schedule, text: str) -> tuple[str, tuple[int, ...]]:
