@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, TextIO
 
+from dagsched.view.glyphs import Glyphs, glyphs_for
 from dagsched.view.terminal import Paint, clip, escape
 
 
@@ -22,6 +23,7 @@ class Console:
     paint: Paint
     talk: Paint
     width: int
+    glyphs: Glyphs
 
     def write(self, text: str) -> None:
         """Data, to stdout."""
@@ -61,6 +63,7 @@ def open_console() -> Console:
         paint=Paint(_wants_colour(sys.stdout)),
         talk=Paint(_wants_colour(sys.stderr)),
         width=max(40, shutil.get_terminal_size((100, 24)).columns),
+        glyphs=glyphs_for(sys.stdout.encoding),
     )
 
 

@@ -21,6 +21,7 @@ from dagsched.view.terminal import escape, pad, width_of
 
 if TYPE_CHECKING:
     from dagsched.proof.check_paths import Chain
+    from dagsched.proof.check_relate import Relation
     from dagsched.schedule.model import Schedule
 
 _CODE = re.compile(r"[A-Za-z]\d{3}\Z")
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     words: list[str] = args.operands
     about_file = len(words) == 3 and not all(map(_CODE.match, words))
     if about_file:
-        return _explain_order(words[0], words[1], words[2], args.format, console)
+        return _explain_order(args, words, console)
     if words and not _CODE.match(words[0]) and (words[0] == "-" or Path(words[0]).exists()):
         headline = f"two op instances are needed after `{words[0]}`"
         raise UsageError([Diagnostic("U002", headline, help=f"dagsched explain {words[0]} A@i B@i+1")])
@@ -71,21 +72,21 @@ def _unknown(code: str) -> Diagnostic:
     return Diagnostic("U007", f"there is no code `{code}`", help=help_)
 
 
-def _explain_order(file: str, first: str, second: str, format: str, console: Console) -> int:
-    """Ask for each pair of instances; the first pair that nothing orders decides."""
+def _explain_order(args: argparse.Namespace, words: list[str], console: Console) -> int:
+    """Ask for each pair of instances; the first pair that is not in the order asked for decides."""
     from dagsched.cli.inputs import schedule_of
-    from dagsched.proof.check_paths import orders
+    from dagsched.proof.check_relate import relate
 
+    file, first, second = words
     schedule, _ = schedule_of(file, console)
     pairs, span = _instances(schedule, first, second)
-    chains = []
+    answers = []
     for one, other in pairs:
-        chain = orders(schedule, one, other)
-        if chain is None:
-            back = orders(schedule, other, one)
-            return _say(console, format, (one, other), None, back, "")
-        chains.append(chain)
-    return _say(console, format, (first, second), chains[0], None, span)
+        relation = relate(schedule, one, other)
+        if relation.verdict != "before":
+            return _say(console, args.format, (one, other), relation, "")
+        answers.append(relation)
+    return _say(console, args.format, (first, second), answers[0], span)
 
 
 def _instances(schedule: Schedule, first: str, second: str) -> tuple[list[tuple[str, str]], str]:
@@ -125,35 +126,74 @@ def _instances(schedule: Schedule, first: str, second: str) -> tuple[list[tuple[
     return pairs, f"{loop.index} = {start} to {end - 1}" if len(pairs) > 1 else f"{loop.index} = {start}"
 
 
-def _say(
-    console: Console, format: str, pair: tuple[str, str], chain: Chain | None, back: Chain | None, span: str
-) -> int:
-    first, second = pair
+def _say(console: Console, format: str, pair: tuple[str, str], relation: Relation, span: str) -> int:
     if format == "json":
-        data: dict[str, Any] = {
-            "dagsched": "explain/1", "first": first, "second": second,
-            "ordered": chain is not None,
-            "path": [link.as_data() for link in chain or ()],
-            "reversed": None if back is None else [link.as_data() for link in back],
-        }  # fmt: skip
-        print_json(console, data)
+        print_json(console, _relation_data(pair, relation))
         return 0
-    one, other = escape(first), escape(second)
-    if chain is not None:
+    one, other = escape(pair[0]), escape(pair[1])
+    if relation.verdict == "before":
         asked = f" (asked for {escape(span)}; the chain is that of the first)" if span else ""
-        console.write(f"{one} comes before {other}{asked}\n{_chain_text(chain)}")
-    elif back is not None:
-        console.write(f"{one} does not come before {other}: {other} comes first\n{_chain_text(back)}")
+        console.write(f"{one} comes before {other}{asked}\n{_chain_text(console, relation.chain)}")
+    elif relation.verdict == "after":
+        console.write(f"{one} does not come before {other}: {other} comes first\n")
+        console.write(_chain_text(console, relation.chain))
+    elif relation.verdict == "mixed":
+        first, second = map(escape, (relation.first, relation.second))
+        late, early = map(escape, relation.other or ("", ""))
+        console.write(f"{one} and {other} are ordered, but not all instances in the same way:\n")
+        console.write(f"{first} comes before {second}, and {early} before {late}\n")
+        console.write(_chain_text(console, relation.chain))
     else:
-        console.write(f"nothing orders {one} and {other}: they may run at the same time, or either first\n")
+        console.write(_collision_text(console, relation))
     return 0
 
 
-def _chain_text(chain: Chain) -> str:
+def _relation_data(pair: tuple[str, str], relation: Relation) -> dict[str, Any]:
+    """``path`` is the chain asked for, ``reversed`` one the other way round, ``collision`` a run without order."""
+    path = [link.as_data() for link in relation.chain or ()]
+    return {
+        "dagsched": "explain/1",
+        "first": pair[0],
+        "second": pair[1],
+        "ordered": relation.verdict == "before",
+        "path": path if relation.verdict == "before" else [],
+        "reversed": path if relation.verdict == "after" else None,
+        "collision": relation.collision.as_data() if relation.collision else None,
+    }
+
+
+def _collision_text(console: Console, relation: Relation) -> str:
+    """What collides, a run that shows it, and why that matters."""
+    from dagsched.view.collision import collision_picture
+
+    collision = relation.collision
+    assert collision is not None
+    one, other = escape(relation.first), escape(relation.second)
+    if collision.overlap and collision.runs:
+        headline = f"nothing orders {one} and {other}: here they run at the same time"
+    elif collision.runs:
+        headline = f"nothing orders {one} and {other}: they never run at the same time, but either may come first"
+    else:
+        headline = f"nothing orders {one} and {other}, as far as the interleavings were explored"
+    picture = collision_picture(collision, console.width, console.glyphs, console.paint)
+    if collision.conflicts:
+        matters = f"both touch {escape('; '.join(collision.conflicts))}: a race\n"
+    else:
+        matters = "they touch no bytes in common that either changes: no race\n"
+    return f"{headline}\n\n{picture}\n{matters}" if picture else f"{headline}\n{matters}"
+
+
+def _chain_text(console: Console, chain: Chain | None) -> str:
+    """The chain as a picture, then link by link with the reasons."""
+    from dagsched.view.chain import chain_picture
+
+    if not chain:
+        return ""
     rows = [
         (escape(link.text), f"on {escape(link.stream)}" if link.stream is not None else "on the host", escape(link.by))
         for link in chain
     ]
     widths = [max(width_of(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"  {pad(text, widths[0])}  {pad(place, widths[1])}  {by}".rstrip() for text, place, by in rows]
-    return "\n".join(lines) + "\n"
+    words = "\n".join(lines) + "\n"
+    return f"\n{chain_picture(chain, console.width, console.glyphs)}\n{words}" if len(chain) > 1 else words
