@@ -15,7 +15,6 @@ from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
 from dagsched.cli.report import print_json
 from dagsched.diagnostics import Diagnostic, UsageError, closest
-from dagsched.view.advice import ADVICE
 from dagsched.view.codes import CODES
 from dagsched.view.terminal import escape, pad, width_of
 
@@ -57,12 +56,16 @@ def _explain_codes(words: list[str], format: str, console: Console) -> int:
     if unknown:
         raise UsageError([_unknown(code) for code in unknown])
     if format == "json":
-        print_json(console, {code: {"meaning": CODES[code], "advice": ADVICE.get(code)} for code in codes})
+        from dagsched.view.code_page import page_data
+
+        print_json(console, {code: page_data(code) for code in codes})
+    elif words:
+        from dagsched.view.code_page import page_text
+
+        console.write("\n".join(page_text(code, paint=console.paint, width=console.width) for code in codes))
     else:
         for code in codes:
             console.write(f"{console.paint(code, 'bold')}  {CODES[code]}\n")
-            if code in ADVICE and words:
-                console.write(f"      {ADVICE[code]}\n")
     return 0
 
 

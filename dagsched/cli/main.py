@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "run a plan, or see what overlaps in a dry run",
     "matrix": "show the dependency matrix of a plan",
     "graph": "draw the dependency graph of a plan or a schedule",
+    "timeline": "show when each op would run: text, SVG, HTML, or a trace for Perfetto",
     "diff": "say what changed between two schedules",
     "explain": "say what a code such as P101 means, or why one op comes before another",
     "init": "write a commented plan to start from",

@@ -39,12 +39,14 @@ MAX_COMMANDS = 5_000_000
 
 @dataclass(slots=True)
 class Program:
-    """Tasks with what they stand for: ``named`` holds (task, op, iteration, stream, engine) in issue order."""
+    """Tasks with what they stand for: ``named`` holds (task, op, iteration, stream, engine) in issue order, ``events``
+    the handle of each task that waits for one."""
 
     tasks: Tasks
     engines: dict[str, int] = field(default_factory=dict)
     named: list[tuple[int, str, int | None, str | None, str]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
+    events: dict[int, str] = field(default_factory=dict)
     queues: dict[str, int] = field(default_factory=dict)
 
 
@@ -178,6 +180,8 @@ class _Unroller:
                 task = self.on_host(self.wait, predecessors)
             else:
                 task = self.add(stream, call=self.wait, predecessors=predecessors)
+            name, value = handle
+            self.program.events[task] = name if step.event.index is None else f"{name}@{value}"
             if bound is None and self.schedule.event_model == "flag":
                 self.open.setdefault(handle, []).append((task, step))
         else:

@@ -1,4 +1,4 @@
-"""A collision that is shown can happen: each run is replayed by the rules, by code that shares nothing with the finder."""
+"""A collision that is shown can happen: each run is replayed by code that shares nothing with the finder."""
 
 from __future__ import annotations
 

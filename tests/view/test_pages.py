@@ -1,0 +1,95 @@
+"""Every code has a page whose examples are run: the wrong one yields that code and no other, the right one none."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dagsched.view.codes import CODES
+from dagsched.view.pages import Example, Page, family_of, page_of
+from tests.cli.conftest import Cli, Result, cli  # noqa: F401 - a fixture
+
+WITHOUT: dict[str, str] = {
+    "C101": "policies stay within the device's streams, and pins beyond them are P250",
+    "D130": "raised for library users only: `dagsched timeline` picks a count itself",
+    "E105": "a plan whose arithmetic overflows is proved for a long time before it is emitted",
+    "E104": "the shipped targets can express everything that a plan compiles to",
+    "P241": "takes a plan whose cases are gone through for many seconds",
+    "S100": "no command takes schedules only; the library's reader says it",
+    "S203": "takes a file with millions of racing pairs",
+    "S302": "takes a file with more interleavings than can be gone through",
+    "S409": "takes a file with more waits than can be tried",
+    "U004": "takes a machine without a renderer",
+    "U006": "takes a terminal",
+    "V111": "the compiler checks the limits before the verifier does",
+    **dict.fromkeys(
+        ("V100", "V101", "V102", "V103", "V104", "V105", "V106", "V107", "V108", "V110"),
+        "says that dagsched has made a wrong schedule",
+    ),
+}
+"""Codes without examples, and why."""
+
+SAID = re.compile(r"^(?:error|warning|note)\[([A-Z]\d{3})\]", re.MULTILINE)
+
+
+def page(code: str) -> Page:
+    found = page_of(code)
+    assert found is not None, f"{code} has no page: add `## {code}` to dagsched/view/pages/{family_of(code)}.md"
+    return found
+
+
+def run_example(example: Example, folder: Path, run: Cli) -> Result:
+    """The result of the last command; others than dagsched's own are left to a shell."""
+    for name, text in example.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    result = Result(0, "", "")
+    for command in example.commands:
+        words = shlex.split(command)
+        if words[0] == "dagsched":
+            result = run(*words[1:])
+        else:
+            subprocess.run(["sh", "-c", command], cwd=folder, check=True, timeout=60)
+    return result
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_page(code: str, cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    found = page(code)
+    assert len(found.text) > 60, "a page says more than the code's line"
+    assert not [line for line in found.text.splitlines() if len(line) > 120]
+    if code in WITHOUT:
+        assert found.wrong is None and found.right is None, f"{code} has examples: take it off the list"
+        return
+    assert found.wrong is not None and found.right is not None, f"the page of {code} lacks an example"
+    for name, example in (("wrong", found.wrong), ("right", found.right)):
+        (tmp_path / name).mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path / name)
+            result = run_example(example, tmp_path / name, cli)
+        said = set(SAID.findall(result.out + result.err))
+        if name == "wrong":
+            assert said == {code}, result.out + result.err
+        else:
+            assert (said, result.status) == (set(), 0), result.out + result.err
+
+
+def test_no_page_is_left_over() -> None:
+    for family in {family_of(code) for code in CODES}:
+        text = (Path("dagsched/view/pages") / f"{family}.md").read_text(encoding="utf-8")
+        codes = re.findall(r"^## (\S+)$", text, re.MULTILINE)
+        assert codes == sorted(set(codes)), f"{family}.md: in order, each once"
+        assert set(codes) <= set(CODES)
+    assert set(WITHOUT) <= set(CODES)
+
+
+def test_explain_shows_the_page(cli: Cli) -> None:  # noqa: F811
+    shown = cli("explain", "s201").out
+    found = page("S201")
+    assert found.wrong is not None
+    assert textwrap.indent(found.wrong.files["file.yaml"].rstrip(), "      ") in shown
+    assert all(word in shown for word in found.text.split()[:12])
