@@ -7,6 +7,7 @@ same inner loop it names the same (or, with a distance, an earlier) value of ``j
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, PlanError
@@ -68,8 +69,26 @@ def _expand(
             continue
         if not isinstance(item.count, Int):
             raise PlanError([_parametric(plan, item)])
+        if len(out) + item.count.value * _size(item.body) > MAX_OPS:
+            raise PlanError([_too_many(plan, next(_ops(item.body)))])
         for value in range(item.count.value):
             _expand(plan, item.body, (*loops, id(item)), (*values, value), {**indices, item.index: value}, out)
+
+
+def _size(body: tuple[Op | Loop, ...]) -> int:
+    """How many ops a body unrolls to (at least one for each op, where a count is not known)."""
+    return sum(
+        1 if isinstance(item, Op) else _size(item.body) * (item.count.value if isinstance(item.count, Int) else 1)
+        for item in body
+    )
+
+
+def _ops(body: tuple[Op | Loop, ...]) -> Iterator[Op]:
+    for item in body:
+        if isinstance(item, Op):
+            yield item
+        else:
+            yield from _ops(item.body)
 
 
 def _with_indices(op: Op, indices: dict[str, int]) -> Op:
