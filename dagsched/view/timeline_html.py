@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape as escape_html
 
 from dagsched.timeline import Timeline
-from dagsched.view.summary import time_text
+from dagsched.view.units import time_text
 from dagsched.view.terminal import escape
 from dagsched.view.timeline_svg import timeline_figure
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from html import escape as escape_html
 
 from dagsched.timeline import Flow, Span, Timeline
-from dagsched.view.summary import time_text
+from dagsched.view.units import time_text
 from dagsched.view.terminal import clip, escape, width_of
 
 MAX_SPANS = 4_000

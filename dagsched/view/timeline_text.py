@@ -13,7 +13,7 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 from dagsched.timeline import Span, Timeline
-from dagsched.view.summary import time_text
+from dagsched.view.units import time_text
 from dagsched.view.terminal import PLAIN, Paint, clip, escape, pad, width_of, wrap_names
 
 _LONGEST = 24
