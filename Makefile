@@ -62,5 +62,5 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml
-	@sh tools/make_venv.sh $(VENV) '.[test,dev]'
+	@sh tools/make_venv.sh $(VENV) '.[test,dev,optimal]'
 	@touch $@ $(VENV)/.installed

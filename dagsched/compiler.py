@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dagsched.choice.choose import Effort, choose_schedule
 from dagsched.compiled import Compiled
 from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
@@ -26,15 +27,18 @@ from dagsched.schedule.depths import choose_ring_depths, with_depths
 from dagsched.schedule.events import Recording, allocate_events
 from dagsched.schedule.model import Schedule
 from dagsched.schedule.rules import fold_waits
-from dagsched.schedule.streams import Assignment, assign_streams, stream_names
+from dagsched.schedule.streams import Assignment, stream_names
 from dagsched.schedule.waits import find_needs
 
 
-def compile_plan(plan: Plan, *, device: Device | None = None, ring_table: bool = False) -> Compiled:
+def compile_plan(
+    plan: Plan, *, device: Device | None = None, effort: Effort = "normal", ring_table: bool = False
+) -> Compiled:
     """Compile a plan as written.
 
-    ``device`` overrides the one that the plan names, whose relative path starts at the plan's file. ``ring_table``
-    asks for all worthwhile depths of the rings in ``Compiled.rings``, not only for those that are chosen.
+    ``device`` overrides the one that the plan names, whose relative path starts at the plan's file. ``effort`` is how
+    hard to look for a quick schedule. ``ring_table`` asks for all worthwhile depths of the rings in ``Compiled.rings``,
+    not only for those that are chosen.
 
     Raises :class:`PlanError` with all that is wrong with the plan, :class:`LimitError` where the device cannot hold
     the schedule, and :class:`ProofError` where dagsched has made a wrong one.
@@ -42,19 +46,19 @@ def compile_plan(plan: Plan, *, device: Device | None = None, ring_table: bool =
     device = device or load_device(plan.device, source=plan.source)
     ordered, faults = order_plan(plan)
     resolved = resolve_rings(ordered, faults)
-    sweep = Sweep(resolved)
-    assignment = assign_streams(sweep, find_hazards(resolved), device)
+    edges = ring_edges(ordered)
+    choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort, rearrange=not edges.ranges)
+    resolved, assignment = choice.sweep.plan, choice.assignment
 
     def measure(depths: dict[str, int]) -> Measured:
         parts = _build(plan, with_depths(ordered, resolved, depths), assignment)
         return measure_schedule(parts.schedule, op_costs(resolved, device), device)
 
-    edges = ring_edges(ordered)
     rings = choose_ring_depths(edges, resolved, assignment, device, measure, table=ring_table)
     resolved = with_depths(ordered, resolved, rings.chosen.depths if rings else {})
     hazards = find_hazards(resolved)
     built = _build(plan, resolved, assignment)
-    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges)
+    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit)
     schedule, recordings = replace(built.schedule, predicted=predicted), built.recordings
     handles = sum({recording.event: recording.ring for recording in recordings}.values())
     _require_limits(plan, device, len(schedule.streams), handles)
@@ -74,7 +78,7 @@ def compile_plan(plan: Plan, *, device: Device | None = None, ring_table: bool =
         waits_kept=built.kept,
         handles=handles,
         rings=rings,
-        warnings=(*find_warnings(resolved), *_warn_of_bounds(plan, proof)),
+        warnings=(*find_warnings(resolved), *choice.findings, *_warn_of_bounds(plan, proof)),
     )
 
 

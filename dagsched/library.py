@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dagsched.choice.choose import EFFORTS, Effort
 from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
 from dagsched.cost.devices import load_device
-from dagsched.diagnostics import Diagnostic, Source
+from dagsched.diagnostics import Diagnostic, Source, UsageError, closest
 from dagsched.output import write_files
 from dagsched.plan import model
 from dagsched.plan.builder import Plan
@@ -153,18 +154,26 @@ def loads(text: str, name: str = "<text>") -> Plan:
 
 
 def compile(
-    plan: Plan | model.Plan | str | os.PathLike[str], *, device: str | Mapping[str, Any] | None = None
+    plan: Plan | model.Plan | str | os.PathLike[str],
+    *,
+    device: str | Mapping[str, Any] | None = None,
+    effort: Effort = "normal",
 ) -> Schedule:
     """Compile a plan, built, loaded, or named by its file.
 
-    ``device`` (a profile's name, path or data) overrides the plan's own.
+    ``device`` (a profile's name, path or data) overrides the plan's own; ``effort`` (``fast``, ``normal`` or ``max``)
+    is how hard to look for a quick schedule.
 
-    Raises :class:`PlanError`, :class:`LimitError` (the device cannot hold it), or :class:`ProofError` (a bug).
+    Raises :class:`UsageError` for an effort that there is not,
+    :class:`PlanError`, :class:`LimitError` (the device cannot hold it), or :class:`ProofError` (a bug).
     """
+    if effort not in EFFORTS:
+        help_ = f'write `effort="{closest(str(effort), EFFORTS) or "normal"}"`'
+        raise UsageError([Diagnostic("U002", f"there is no effort `{effort}`", help=help_)])
     if isinstance(plan, (str, os.PathLike)):
         plan = load(plan)
     if not isinstance(plan, (Plan, model.Plan)):
         raise TypeError(f"compile takes a plan or the path of a plan file, not {type(plan).__name__}")
     frozen = plan if isinstance(plan, model.Plan) else plan.model
     spec = dict(device) if isinstance(device, Mapping) else device
-    return Schedule(compile_plan(frozen, device=None if spec is None else load_device(spec)))
+    return Schedule(compile_plan(frozen, device=None if spec is None else load_device(spec), effort=effort))

@@ -9,6 +9,7 @@ from typing import NoReturn
 from dagsched.diagnostics import Diagnostic, UsageError, closest
 
 DIAGNOSTIC_FORMATS = ("text", "json", "github", "sarif")
+EFFORTS = ("fast", "normal", "max")
 
 
 class HelpShown(Exception):
@@ -60,6 +61,13 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "--format", default=formats[0], type=choice("format", formats), metavar="|".join(formats),
             help=f"how to print (default {formats[0]})",
+        )  # fmt: skip
+
+    def add_effort(self) -> None:
+        """``--effort``, for commands that compile plans."""
+        self.add_argument(
+            "--effort", default="normal", type=choice("effort", EFFORTS), metavar="|".join(EFFORTS),
+            help="how hard to look for a quick schedule; max asks OR-tools too, if it is installed (default normal)",
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from dagsched.schedule.model import Schedule
 from dagsched.view.terminal import escape
 
 if TYPE_CHECKING:
+    from dagsched.choice.choose import Effort
     from dagsched.cli.repairs import Proposal
     from dagsched.view.annotations import Fix
 
@@ -48,6 +49,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--fix", action="store_true", help="propose the smallest edit that makes a schedule right, and write nothing"
     )
+    parser.add_effort()
     parser.add_format()
 
 
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     proposals: list[Proposal] = []
     for number, name in enumerate(args.files, 1):
         console.progress(f"checking {number} of {len(args.files)}: {name}")
-        answer = _check(name, console, costs, args.fix, args.format)
+        answer = _check(name, console, costs, args)
         console.progress("")
         worst = max(worst, answer.status)
         found += answer.diagnostics
@@ -92,23 +94,23 @@ def _read_costs(name: str, console: Console) -> tuple[Plan, Device]:
     return resolve_plan(plan), load_device(plan.device, source=plan.source)
 
 
-def _check(name: str, console: Console, costs: tuple[Plan, Device] | None, fix: bool, format: str) -> Answer:
+def _check(name: str, console: Console, costs: tuple[Plan, Device] | None, args: argparse.Namespace) -> Answer:
     shown = STDIN if name == "-" else name
     try:
         source = read_text(name, console)
         read = read_either(source)
         if isinstance(read, ReadPlan):
-            return _check_plan(shown, read)
+            return _check_plan(shown, read, args.effort)
         answer = _check_schedule(shown, read, costs)
-        return _with_proposal(answer, read, console, format == "text") if fix else answer
+        return _with_proposal(answer, read, console, args.format == "text") if args.fix else answer
     except ProofError:
         raise
     except DagschedError as error:
         return _invalid(shown, error)
 
 
-def _check_plan(name: str, read: ReadPlan) -> Answer:
-    compiled, warnings = compile_read(read)
+def _check_plan(name: str, read: ReadPlan, effort: Effort) -> Answer:
+    compiled, warnings = compile_read(read, effort)
     streams = len(set(compiled.streams.values()))
     line = (
         f": {_counted(len(compiled.hazards.ops), 'op')} on {_counted(streams, 'stream')}, "

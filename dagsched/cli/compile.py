@@ -25,6 +25,7 @@ def add_arguments(parser: Parser) -> None:
         "--explain-rings", action="store_true",
         help="also print how the depths of rings trade memory for speed",
     )  # fmt: skip
+    parser.add_effort()
     parser.add_format()
 
 
@@ -36,7 +37,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.library import schedule_files
     from dagsched.output import write_files
 
-    compiled, warnings = compile_read(read_plan_file(args.plan, console), ring_table=args.explain_rings)
+    read = read_plan_file(args.plan, console)
+    compiled, warnings = compile_read(read, args.effort, ring_table=args.explain_rings)
     compiled = replace(compiled, warnings=warnings)
     files = schedule_files(compiled, args.target or DEFAULT_TARGETS)
     directory = Path(args.output) if args.output else Path("build") / file_stem(compiled.plan.name)

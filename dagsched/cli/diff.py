@@ -15,6 +15,7 @@ def add_arguments(parser: Parser) -> None:
     """Operands and options of the command."""
     parser.add_argument("old", metavar="OLD", help="a schedule or a plan, or - for stdin")
     parser.add_argument("new", metavar="NEW", help="a schedule or a plan, or - for stdin")
+    parser.add_effort()
     parser.add_format(("text", "json"))
 
 
@@ -24,8 +25,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     if args.old == args.new == "-":
         raise UsageError([Diagnostic("U002", "only one of the two files can be stdin")])
-    old, _ = schedule_of(args.old, console)
-    new, _ = schedule_of(args.new, console)
+    old, _ = schedule_of(args.old, console, args.effort)
+    new, _ = schedule_of(args.new, console, args.effort)
     if args.format == "json":
         print_json(console, difference_data(old, new))
     else:

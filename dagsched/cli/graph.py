@@ -16,6 +16,7 @@ from dagsched.view.terminal import escape
 def add_arguments(parser: Parser) -> None:
     """Operands and options of the command."""
     parser.add_argument("file", metavar="FILE", help="a plan or a schedule, or - for stdin")
+    parser.add_effort()
     parser.add_argument("-o", "--output", metavar="FILE", help="ends in .svg, .png or .dot (default: stdout)")
     parser.add_argument(
         "--format", type=choice("format", FORMATS), metavar="|".join(FORMATS),
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if output is None and format == "png" and console.stdout.isatty():
         headline = "a PNG picture is no text for a terminal"
         raise UsageError([Diagnostic("U006", headline, help="name a file with `-o x.png`")])
-    schedule, compiled = schedule_of(args.file, console)
+    schedule, compiled = schedule_of(args.file, console, args.effort)
     hazards, plan = (compiled.hazards, compiled.resolved) if compiled else (None, None)
     picture = draw_picture(schedule_dot(schedule, hazards, plan), format)
     for note in picture.notes:

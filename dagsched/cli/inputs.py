@@ -9,6 +9,7 @@ from dagsched.cli.console import Console
 from dagsched.diagnostics import Diagnostic, Source, UsageError
 
 if TYPE_CHECKING:
+    from dagsched.choice.choose import Effort
     from dagsched.compiled import Compiled
     from dagsched.nodes import Node
     from dagsched.plan.model import Plan
@@ -73,19 +74,24 @@ def _is_schedule(node: Node) -> bool:
     return node.get("dagsched-schedule") is not None or (node.get("steps") is not None and node.get("ops") is None)
 
 
-def compile_read(read: ReadPlan, *, ring_table: bool = False) -> tuple[Compiled, tuple[Diagnostic, ...]]:
+def compile_read(
+    read: ReadPlan, effort: Effort = "normal", *, ring_table: bool = False
+) -> tuple[Compiled, tuple[Diagnostic, ...]]:
     """Compile a plan; with all warnings in the order of the file."""
     from dagsched.compiler import compile_plan
 
-    compiled = compile_plan(read.plan, ring_table=ring_table)
+    compiled = compile_plan(read.plan, effort=effort, ring_table=ring_table)
     warnings = dict.fromkeys((*read.warnings, *compiled.warnings))
     return compiled, tuple(sorted(warnings, key=lambda found: (found.where.line if found.where else 0, found.code)))
 
 
-def schedule_of(name: str, console: Console) -> tuple[Schedule, Compiled | None]:
+def schedule_of(name: str, console: Console, effort: Effort = "normal") -> tuple[Schedule, Compiled | None]:
     """The schedule that a file holds or that its plan compiles to (then with all that led to it)."""
+    from dagsched.cli.report import print_diagnostics
+
     read = read_either(read_text(name, console))
     if isinstance(read, ReadPlan):
-        compiled, _ = compile_read(read)
+        compiled, warnings = compile_read(read, effort)
+        print_diagnostics(console, [found for found in warnings if found.code == "C120"], "text")
         return compiled.schedule, compiled
     return read, None

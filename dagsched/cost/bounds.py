@@ -1,9 +1,9 @@
 """How fast any schedule could be: limits that neither streams nor waits can beat.
 
-For one run: the longest chain of dependent instances, and the work of the busiest engine spread over its lanes. For a
-loop: the busiest engine's work an iteration, and the maximum cycle ratio of the dependencies (a cycle of total
-duration W whose hazards span D iterations takes at least W / D an iteration; Reiter 1968, *Scheduling parallel
-computations*). All in whole ticks and fractions, so that a limit that is met is met exactly.
+For one run see ``dagsched.cost.run_bounds``. For a loop: the busiest engine's work an iteration, and the maximum cycle
+ratio of the dependencies (a cycle of total duration W whose hazards span D iterations takes at least W / D an
+iteration; Reiter 1968, *Scheduling parallel computations*). All in whole ticks and fractions, so that a limit that is
+met is met exactly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from fractions import Fraction
 
 from dagsched.cost.durations import OpCost
 from dagsched.cost.engines import engine_capacity
-from dagsched.cost.estimate import Instance
 from dagsched.cost.queues import TICKS, to_ticks
 
 Edge = tuple[int, int, int]
@@ -54,38 +53,6 @@ class Bound:
             return "nothing"
         ops = self.ops if len(self.ops) <= 8 else (*self.ops[:4], "...", *self.ops[-3:])
         return " -> ".join(ops)
-
-
-def bound_makespan(instances: Sequence[Instance], lanes: Sequence[int], engines: Sequence[str]) -> Bound:
-    """The stronger of critical path and busiest engine, for one run of the instances (in a topological order)."""
-    return max(find_critical_path(instances), find_busiest(instances, lanes, engines), key=lambda bound: bound.ticks)
-
-
-def find_critical_path(instances: Sequence[Instance]) -> Bound:
-    """The chain of dependent instances that takes longest."""
-    ends: list[int] = []
-    before: list[int] = []
-    for instance in instances:
-        newest = max(instance.predecessors, key=lambda p: ends[p], default=-1)
-        before.append(newest)
-        ends.append((ends[newest] if newest >= 0 else 0) + to_ticks(instance.seconds))
-    if not ends:
-        return Bound(Fraction(0))
-    at = max(range(len(ends)), key=lambda p: ends[p])
-    longest, chain = ends[at], []
-    while at >= 0:
-        chain.append(instances[at].op)
-        at = before[at]
-    return Bound(Fraction(longest), ops=tuple(reversed(chain)))
-
-
-def find_busiest(instances: Sequence[Instance], lanes: Sequence[int], engines: Sequence[str]) -> Bound:
-    """The engine with the most work for each unit of its capacity."""
-    work = [0] * len(lanes)
-    for instance in instances:
-        work[instance.engine] += to_ticks(instance.seconds) * instance.share
-    bounds = [Bound(Fraction(w, n), engine=name) for w, n, name in zip(work, lanes, engines, strict=True)]
-    return max(bounds, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
 
 
 def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Sequence[Edge], issue: int = 0) -> Bound:

@@ -13,14 +13,14 @@ from math import lcm
 from typing import Any
 
 from dagsched.cost.blame import Hold, find_holds, rotate_holds
-from dagsched.cost.bounds import Bound, Edge, bound_makespan, find_cycle_ratio
+from dagsched.cost.bounds import Bound, Edge, find_cycle_ratio
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
-from dagsched.cost.estimate import Instance
 from dagsched.cost.loop_graph import RingEdges, bound_loops
 from dagsched.cost.model import Device
 from dagsched.cost.program import unroll_schedule
 from dagsched.cost.queues import TICKS, to_ticks
+from dagsched.cost.run_bounds import bound_run, make_run
 from dagsched.cost.simulator import run_program
 from dagsched.cost.steady import find_steady_state, run_loop
 from dagsched.hazards.model import Hazards
@@ -63,7 +63,7 @@ def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: De
 
 
 def predict_schedule(
-    schedule: Schedule, plan: Plan, device: Device, hazards: Hazards, rings: RingEdges | None = None
+    schedule: Schedule, plan: Plan, device: Device, hazards: Hazards, rings: RingEdges | None = None, proved: int = 0
 ) -> dict[str, Any]:
     """``{initiation_interval | makespan, serial, bound, binds}`` in seconds, for a schedule of a resolved plan.
 
@@ -71,7 +71,8 @@ def predict_schedule(
     is given. ``serial`` is what the same takes one op after another. ``held`` names what holds a loop up that is slower
     than its bound. ``unknown`` lists ops that no time is known for (they count as 0), where there are any;
     ``estimated`` is True where no steady state was reached, so that the interval is a slope. ``rings`` are those that
-    the compiler may deepen: they do not count for the bound.
+    the compiler may deepen: they do not count for the bound. ``optimal`` is True where the makespan is the bound;
+    ``proved`` is a bound of the makespan in ticks from elsewhere (0: none).
     """
     costs = op_costs(plan, device)
     measured = measure_schedule(schedule, costs, device)
@@ -91,7 +92,12 @@ def predict_schedule(
     else:
         counts = _counts(plan)
         serial = sum(to_ticks(costs[name].seconds) * count for name, count in counts.items())
-        result = _result("makespan", measured.ticks, _bound_run(plan, costs, hazards), serial)
+        limit = _bound_run(plan, costs, hazards, device, measured.ticks)
+        if limit.ticks < proved:
+            limit = Bound(Fraction(proved), reason="the solver found that nothing is quicker")
+        result = _result("makespan", measured.ticks, limit, serial)
+        if measured.ticks == limit.ticks:
+            result["optimal"] = True
     unknown = sorted(name for name, cost in costs.items() if not cost.known)
     return result | ({"unknown": unknown} if unknown else {})
 
@@ -225,34 +231,35 @@ def _edges(ops: list[Op], hazards: Hazards) -> list[Edge]:
     ]
 
 
-def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards) -> Bound:
-    """A limit where all counts are constants: engines over everything, chains outside loops, cycles within them."""
+def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards, device: Device, makespan: Fraction) -> Bound:
+    """A limit where all counts are constants: engines over everything, chains outside loops, cycles within them.
+
+    The search for one ends at ``makespan``, which is reached.
+    """
     counts = _counts(plan)
     engines = list(dict.fromkeys(cost.engine.name for cost in costs.values()))
     capacity = {cost.engine.name: engine_capacity(cost.engine) for cost in costs.values()}
     straight = [item.name for item in plan.items if isinstance(item, Op)]
     number = {name: n for n, name in enumerate(straight)}
-    before: dict[str, list[int]] = {name: [] for name in straight}
+    before: list[set[int]] = [set() for _ in straight]
     for hazard in hazards.entries:
         if hazard.before in number and hazard.after in number:
-            before[hazard.after].append(number[hazard.before])
-    names = [*straight, *(name for name in counts if name not in number)]
-    bounds = [
-        bound_makespan(
-            [
-                Instance(
-                    name, 0, engines.index(costs[name].engine.name), costs[name].seconds, tuple(before.get(name, ()))
-                )
-                for name in straight
-            ],
-            [capacity[name] for name in engines],
-            engines,
-        )
-    ]
-    for engine in engines:
-        members = [name for name in names if costs[name].engine.name == engine]
-        work = sum(to_ticks(costs[name].seconds) * costs[name].share * counts[name] for name in members)
-        bounds.append(Bound(Fraction(work, capacity[engine]), engine=engine))
+            before[number[hazard.after]].add(number[hazard.before])
+    run = make_run(
+        straight,
+        [to_ticks(costs[name].seconds) for name in straight],
+        [engines.index(costs[name].engine.name) for name in straight],
+        [costs[name].share for name in straight],
+        [tuple(sorted(row)) for row in before],
+        (to_ticks(device.calls.issue), to_ticks(device.calls.record), to_ticks(device.calls.wait)),
+    )
+    lanes = [capacity[name] for name in engines]
+    bounds = [bound_run(run, lanes, engines, int(makespan))]
+    if len(counts) > len(straight):
+        for engine in engines:
+            members = [name for name in counts if costs[name].engine.name == engine]
+            work = sum(to_ticks(costs[name].seconds) * costs[name].share * counts[name] for name in members)
+            bounds.append(Bound(Fraction(work, capacity[engine]), engine=engine))
     for loop in plan.items:
         if isinstance(loop, Loop) and isinstance(loop.count, Int):
             bounds.append(_bound_loop(loop, loop.count.value, costs, hazards))

@@ -395,6 +395,7 @@ class Predicted(FileModel):
     )  # fmt: skip
     unknown: list[Text] = Field(default=[], description="Ops that no time is known for.", examples=[["infer"]])
     estimated: bool = Field(default=False, description="No steady state was reached.", examples=[True])
+    optimal: bool = Field(default=False, description="The makespan is proved to be the least.", examples=[True])
 
 
 class ScheduleFile(FileModel):

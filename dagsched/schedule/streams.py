@@ -43,10 +43,10 @@ def assign_streams(sweep: Sweep, hazards: Hazards, device: Device) -> Assignment
     Raises :class:`PlanError` where ops are pinned to more streams than are allowed.
     """
     costs = op_costs(sweep.plan, device)
-    most = _most_streams(sweep, device)
+    most = most_streams(sweep, device)
     if sweep.plan.streams.policy != "auto":
-        return _assign(sweep, hazards, costs, sweep.plan.streams.policy, most)
-    candidates = [_assign(sweep, hazards, costs, policy, most) for policy in _candidates(sweep)]
+        return assign_by_policy(sweep, hazards, costs, sweep.plan.streams.policy, most)
+    candidates = [assign_by_policy(sweep, hazards, costs, policy, most) for policy in candidate_policies(sweep)]
     if len({candidate.stream_of for candidate in candidates}) == 1:
         return candidates[0]
     instances = _unroll(sweep)
@@ -54,11 +54,12 @@ def assign_streams(sweep: Sweep, hazards: Hazards, device: Device) -> Assignment
     return candidates[min(range(len(candidates)), key=lambda n: (round(times[n], 12), n))]
 
 
-def _candidates(sweep: Sweep) -> tuple[str, ...]:
+def candidate_policies(sweep: Sweep) -> tuple[str, ...]:
+    """The policies that ``auto`` tries, the simplest first."""
     return ("engine", "single", "concurrent") if len(sweep.ops) > 1 else ("engine",)
 
 
-def _most_streams(sweep: Sweep, device: Device) -> int:
+def most_streams(sweep: Sweep, device: Device) -> int:
     """How many streams there may be, by the plan and the device."""
     limits = [limit for limit in (sweep.plan.streams.max, device.limits.streams) if limit is not None]
     most = min(limits, default=len(sweep.ops) or 1)
@@ -80,11 +81,16 @@ def _most_streams(sweep: Sweep, device: Device) -> int:
     return most
 
 
-def _assign(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost], policy: str, most: int) -> Assignment:
+def assign_by_policy(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost], policy: str, most: int) -> Assignment:
+    """The assignment that one policy gives, on at most ``most`` streams."""
     lane_of = _POLICIES[policy](sweep, hazards, costs)
     pinned = {op.stream for op in sweep.ops if op.stream is not None}
     host = set(lane_of) - {lane for lane, op in zip(lane_of, sweep.ops, strict=True) if op.kind is not OpKind.HOST}
-    lane_of = _merge(lane_of, most, pinned, host)
+    return make_assignment(sweep, costs, _merge(lane_of, most, pinned, host), policy)
+
+
+def make_assignment(sweep: Sweep, costs: dict[str, OpCost], lane_of: list[str], policy: str) -> Assignment:
+    """The streams that ops on named lanes make."""
     on: dict[str, list[int]] = {}
     for n, lane in enumerate(lane_of):
         on.setdefault(lane, []).append(n)

@@ -39,7 +39,9 @@ ACCESS_KEYS = {Mode.READ: "reads", Mode.WRITE: "writes", Mode.UPDATE: "updates",
 """The key of each kind of access, in the order in which files have them."""
 
 _PLAN_KEYS = ("name", "digest")
-_PREDICTED_KEYS = ("makespan", "initiation_interval", "serial", "bound", "binds", "held", "unknown", "estimated")
+_PREDICTED_KEYS = (
+    "makespan", "initiation_interval", "serial", "bound", "binds", "held", "unknown", "estimated", "optimal"
+)  # fmt: skip
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 

@@ -125,6 +125,7 @@ ADVICE: dict[str, str] = {
     "C102": "use fewer streams or shorter rings",
     "C103": "raise `memory:`, shorten fixed rings, or make buffers smaller",
     "C110": "run no larger counts, or let the loops share one parameter and move regions by one step",
+    "C120": "pip install ortools, or compile with `--effort normal`",
     "E101": "use one of the targets that the message lists",
     "E102": "copy between regions of the same shape, or through a contiguous buffer",
     "E103": "access all of the buffer, or remove `dynamic: true` from it",

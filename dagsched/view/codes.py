@@ -124,6 +124,7 @@ CODES: dict[str, str] = {
     "C102": "the schedule takes more event handles than the device has",
     "C103": "the buffers take more memory than the plan or the device allows, even with the fewest slots",
     "C110": "the schedule is proved for the counts that were gone through, and not for larger ones",
+    "C120": "effort `max` had no solver to ask",
     "E101": "there is no target of that name",
     "E102": "a copy between two regions cannot be expressed by copies of rows",
     "E103": "an op touches a region of a buffer whose size varies",

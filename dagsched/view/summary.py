@@ -148,6 +148,8 @@ def predicted_lines(predicted: dict[str, Any]) -> list[str]:
     if predicted.get("bound") is not None:
         binds = f" ({escape(str(predicted['binds']))})" if predicted.get("binds") else ""
         first += f", limit {interval_text(predicted['bound'])}{binds}"
+        if predicted.get("optimal"):
+            first += ", proved optimal"
     lines = [first]
     serial = predicted.get("serial")
     if serial is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape as escape_html
 
 from dagsched.timeline import Timeline
-from dagsched.view.units import time_text
 from dagsched.view.terminal import escape
 from dagsched.view.timeline_svg import timeline_figure
+from dagsched.view.units import time_text
 
 PAGE_STYLE = """\
 :root{color-scheme:light dark;--ink:#1f2933;--dim:#66717d;--back:#fff;--line:#d9dee4;--soft:#f4f6f8}

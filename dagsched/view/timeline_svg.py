@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import escape as escape_html
 
 from dagsched.timeline import Flow, Span, Timeline
-from dagsched.view.units import time_text
 from dagsched.view.terminal import clip, escape, width_of
+from dagsched.view.units import time_text
 
 MAX_SPANS = 4_000
 MAX_FLOWS = 600

@@ -13,8 +13,8 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 from dagsched.timeline import Span, Timeline
-from dagsched.view.units import time_text
 from dagsched.view.terminal import PLAIN, Paint, clip, escape, pad, width_of, wrap_names
+from dagsched.view.units import time_text
 
 _LONGEST = 24
 _COLOURS = ("blue", "green", "yellow", "cyan", "red", "bold")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagsched.cost.bounds import bound_makespan, find_busiest, find_critical_path
 from dagsched.cost.estimate import Instance, estimate_makespan, find_waits
 from dagsched.cost.model import CallCosts
+from dagsched.cost.queues import TICKS, to_ticks
+from dagsched.cost.run_bounds import Run, bound_run, make_run
 
 FREE = CallCosts()
 MILLIS = st.integers(0, 9).map(lambda n: n * 1e-3)
@@ -38,6 +39,28 @@ def instance_lists(draw: st.DrawFn) -> tuple[list[Instance], list[int]]:
     return instances, lanes
 
 
+def run_of(instances: list[Instance], calls: tuple[float, float, float] = (0, 0, 0)) -> Run:
+    return make_run(
+        [i.op for i in instances],
+        [to_ticks(i.seconds) for i in instances],
+        [i.engine for i in instances],
+        [i.share for i in instances],
+        [i.predecessors for i in instances],
+        (to_ticks(calls[0]), to_ticks(calls[1]), to_ticks(calls[2])),
+    )
+
+
+def longest_chain(instances: list[Instance]) -> int:
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(-1, len(instances)))
+    for position, instance in enumerate(instances):
+        graph.add_edge(-1, position, weight=0)
+        for predecessor in instance.predecessors:
+            graph.add_edge(predecessor, position, weight=to_ticks(instances[predecessor].seconds))
+    ends = [nx.dag_longest_path_length(graph.subgraph([*nx.ancestors(graph, n), n])) for n in range(len(instances))]
+    return max((end + to_ticks(i.seconds) for end, i in zip(ends, instances, strict=True)), default=0)
+
+
 @given(instance_lists())
 def test_waits_are_the_cross_stream_edges_of_the_transitive_reduction(case: tuple[list[Instance], list[int]]) -> None:
     instances, _ = case
@@ -58,9 +81,16 @@ def test_no_estimate_beats_a_limit(case: tuple[list[Instance], list[int]], calls
     instances, lanes = case
     names = [f"engine {n}" for n in range(len(lanes))]
     estimate = estimate_makespan(instances, CallCosts(*calls), lanes)
-    limit = bound_makespan(instances, lanes, names)
-    assert limit.seconds <= estimate + 1e-12
-    assert limit.ticks == max(find_critical_path(instances).ticks, find_busiest(instances, lanes, names).ticks)
+    run = run_of(instances, calls)
+    limit = bound_run(run, lanes, names)
+    assert limit.ticks <= to_ticks(estimate)
+    searched = bound_run(run, lanes, names, to_ticks(estimate))
+    assert limit.ticks <= searched.ticks <= to_ticks(estimate)
+    assert limit.ticks >= longest_chain(instances)
+    for engine, capacity in enumerate(lanes):
+        work = sum(to_ticks(i.seconds) * i.share for i in instances if i.engine == engine)
+        assert limit.ticks * capacity >= work
+    assert limit.binds
     issue = calls[0] * len(instances)
     assert issue <= estimate + 1e-12
     assert estimate == estimate_makespan(instances, CallCosts(*calls), lanes)
@@ -71,7 +101,7 @@ def test_with_a_stream_each_and_room_for_all_the_critical_path_is_met(case: tupl
     instances, lanes = case
     apart = [Instance(i.op, position, i.engine, i.seconds, i.predecessors) for position, i in enumerate(instances)]
     roomy = [len(instances)] * len(lanes)
-    assert estimate_makespan(apart, FREE, roomy) == find_critical_path(instances).seconds
+    assert estimate_makespan(apart, FREE, roomy) == longest_chain(instances) / TICKS
 
 
 @given(instance_lists())
@@ -107,7 +137,7 @@ def test_faulty_lists_are_refused() -> None:
 
 def test_nothing_takes_no_time() -> None:
     assert estimate_makespan([], FREE, []) == 0
-    assert bound_makespan([], [], []).seconds == 0
+    assert bound_run(run_of([]), [], []).seconds == 0
 
 
 def test_ten_thousand_instances_are_quick() -> None:
