@@ -63,6 +63,13 @@ int dagsched_emulator_complaints(void);
  * `buffer NAME`. Returns its size, or -1. */
 int64_t dagsched_emulator_contents(const char* name, int number, void* to, size_t room);
 
+/* The issuing thread writes to, or reads from, any memory, at once and as a step of the trace. */
+void dagsched_emulator_set(void* address, const void* from, size_t bytes, const char* name);
+void dagsched_emulator_get(void* to, const void* address, size_t bytes, const char* name);
+
+/* Adds a line to the file that DAGSCHED_EMU_LOG names. Any thread may; ThreadSanitizer sees no order in it. */
+void dagsched_emulator_log(const char* line);
+
 /* For one process that runs many programs: numbers, names, faults and the trace begin anew, and options are read from
  * the environment again. */
 void dagsched_emulator_start_over(void);

@@ -1,5 +1,7 @@
 // What a program may ask beyond the runtime (dagsched_emulator.h).
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "call.hpp"
@@ -136,6 +138,36 @@ int64_t dagsched_emulator_contents(const char* name, int number, void* to, size_
     return static_cast<int64_t>(block->size);
   }
   return -1;
+}
+
+void dagsched_emulator_set(void* address, const void* from, size_t bytes, const char* name) {
+  dagsched_emulator_host_access(name, address, bytes, DAGSCHED_WRITE);
+  void* view = nullptr;
+  {
+    const Guard guard(world().lock);
+    view = view_of(address);
+  }
+  std::memcpy(view, from, bytes);
+}
+
+void dagsched_emulator_get(void* to, const void* address, size_t bytes, const char* name) {
+  dagsched_emulator_host_access(name, address, bytes, DAGSCHED_READ);
+  const void* view = nullptr;
+  {
+    const Guard guard(world().lock);
+    view = view_of(address);
+  }
+  std::memcpy(to, view, bytes);
+}
+
+void dagsched_emulator_log(const char* line) {
+  const Guard guard(world().lock);
+  static std::FILE* file = nullptr;
+  const char* path = std::getenv("DAGSCHED_EMU_LOG");
+  if (file == nullptr && path != nullptr) file = std::fopen(path, "a");
+  if (file == nullptr) return;
+  std::fprintf(file, "%s\n", line);
+  std::fflush(file);
 }
 
 void dagsched_emulator_start_over(void) {

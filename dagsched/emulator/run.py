@@ -1,0 +1,224 @@
+"""Build an emitted pipeline against the emulator, run it, and hold what it did against the plan's meaning.
+
+Invariant: a run that is called right has given exactly the bytes of the sequential meaning in every output and in every
+block that it wrote last, its host functions have seen what they should have seen, and its trace shows no race.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from dagsched.compiled import Compiled
+from dagsched.diagnostics import Diagnostic, UsageError
+from dagsched.emit.acl_cpp import ASCENDCL, emit_acl_cpp
+from dagsched.emit.calls import CallList
+from dagsched.emit.cpp_names import Names, name_everything, ordered_params
+from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
+from dagsched.emit.lower import list_calls
+from dagsched.emulator.build import Emulator, build_emulator
+from dagsched.emulator.driver import write_driver
+from dagsched.emulator.meaning import Meaning, execute, final
+
+TARGETS = {"acl-cpp": ("ascendcl", ASCENDCL, emit_acl_cpp), "cuda-cpp": ("cudart", CUDA, emit_cuda_cpp)}
+SANITIZERS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address"}
+FLAGS = ("-std=c++17", "-O1", "-g", "-Wall", "-Wextra")
+RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
+"""Exit statuses: of ThreadSanitizer, and of the emulator for misuse and for a program that waits for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A built program and all that is needed to judge what it does."""
+
+    path: Path
+    compiled: Compiled
+    calls: CallList
+    names: Names
+    emulator: Emulator
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run. ``code`` is what the pipeline returned, ``alive`` what it left unreleased, ``status`` the process's."""
+
+    seed: int
+    status: int
+    code: int
+    failure: str
+    alive: int
+    talk: str
+    folder: Path
+
+
+def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", sanitizer: str | None = None) -> Program:
+    """Emit, write the driver, and compile; raises :class:`UsageError` (R301 to R303)."""
+    library, runtime, emit = TARGETS[target]
+    emulator = build_emulator(library)
+    calls = list_calls(compiled)
+    names = name_everything(calls, runtime.suffix)
+    header = next(name for name in emit(compiled) if name.endswith(".hpp"))
+    (folder / header).write_text(emit(compiled)[header], encoding="utf-8")
+    (folder / "driver.cpp").write_text(write_driver(calls, names, runtime, header, library), encoding="utf-8")
+    path = folder / "driver"
+    flags = [*FLAGS, *([SANITIZERS[sanitizer]] if sanitizer else [])]
+    command = [*emulator.compiler, *flags, str(folder / "driver.cpp"), *emulator.flags(), "-o", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
+        headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
+        help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else None
+        raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
+    return Program(path, compiled, calls, names, emulator)
+
+
+def run_program(
+    program: Program, counts: Mapping[str, int], seed: int, *, inject: str | None = None, timeout: float = 600
+) -> Outcome:
+    """Run once with one interleaving; raises :class:`UsageError` (R305) where it does not end in time."""
+    folder = program.path.parent / f"seed-{seed}"
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    limits = program.compiled.device.limits
+    variables = {
+        "DAGSCHED_EMU_SEED": str(seed),
+        "DAGSCHED_EMU_TRACE": str(folder / "trace.json"),
+        "DAGSCHED_EMU_LOG": str(folder / "log"),
+        "DAGSCHED_EMU_STRICT": "1",
+        "DAGSCHED_EMU_INJECT": inject or "",
+        "TSAN_OPTIONS": f"exitcode={RACES}",
+        "ASAN_OPTIONS": "detect_leaks=1",
+    }
+    for name, value in (("STREAMS", limits.streams), ("EVENTS", limits.events), ("QUEUE_DEPTH", limits.queue_depth)):
+        if value is not None:
+            variables[f"DAGSCHED_EMU_{name}"] = str(value)
+    values = [str(counts[name]) for name in ordered_params(program.calls)]
+    command = [str(program.path), str(folder), *values]
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        headline = f"the emitted program did not end within {timeout:g} s (seed {seed})"
+        raise UsageError([Diagnostic("R305", headline, help="run fewer iterations: `--count`")]) from None
+    answer: dict[str, Any] = {"code": 0, "failure": "", "alive": 0}
+    if done.stdout.strip().startswith("{"):
+        answer = json.loads(done.stdout)
+    return Outcome(
+        seed, done.returncode, answer["code"], answer["failure"], answer["alive"], done.stderr.strip(), folder
+    )
+
+
+def judge(program: Program, meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
+    """All that is wrong with a run without faults: nothing, if dagsched, compiler and emulator are right."""
+    seed = outcome.seed
+    talk = tuple(outcome.talk.splitlines()[:2])
+    if outcome.status == RACES:
+        headline = f"ThreadSanitizer sees {outcome.talk.count('WARNING: ThreadSanitizer')} data races (seed {seed})"
+        return [Diagnostic("R307", headline, notes=_first_race(outcome.talk))]
+    if outcome.status != 0:
+        why = {ENDED_BY_EMULATOR: "was ended for misuse of the runtime", STUCK: "waits for ever"}
+        headline = f"the emitted program {why.get(outcome.status, f'ended with status {outcome.status}')} (seed {seed})"
+        return [Diagnostic("R304", headline, notes=talk)]
+    if outcome.code != 0:
+        return [Diagnostic("R304", f"the emitted program failed (seed {seed})", notes=(outcome.failure,))]
+    found = [*_compare_contents(program, meaning, outcome), *_compare_calls(meaning, outcome)]
+    return found or _check_trace(outcome)
+
+
+def _first_race(talk: str) -> tuple[str, ...]:
+    lines = [line.strip() for line in talk.splitlines()]
+    kinds = [line for line in lines if line.startswith(("Write of", "Read of", "Previous"))]
+    return tuple(kinds[:2])
+
+
+def _compare_contents(program: Program, meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
+    """Outputs as far as they hold data; other blocks where their newest iteration has written them."""
+    found = []
+    for number, buffer in enumerate(program.calls.buffers):
+        version = final(meaning, buffer.name, buffer.ring.depth or 1)
+        if version is None:
+            continue
+        slot, block = version
+        path = outcome.folder / f"{number}.{slot}"
+        if not path.exists():
+            continue
+        got = numpy.fromfile(path, numpy.uint8)
+        if buffer.output and len(got) != block.used:
+            headline = f"output `{buffer.name}` has {len(got):,} bytes, and should have {block.used:,}"
+            found.append(Diagnostic("R304", f"{headline} (seed {outcome.seed})"))
+            continue
+        wrong = got[: block.used] != block.data[: block.used]
+        if not buffer.output:
+            wrong &= block.written[: block.used]
+        if wrong.any():
+            what = "output" if buffer.output else "buffer"
+            first = int(numpy.argmax(wrong))
+            headline = f"{what} `{buffer.name}` differs from the sequential meaning in {int(wrong.sum()):,} bytes"
+            note = f"first at byte {first:,} of slot {slot}: {got[first]:#04x} instead of {block.data[first]:#04x}"
+            found.append(Diagnostic("R304", f"{headline} (seed {outcome.seed})", notes=(note,)))
+    return found
+
+
+def _compare_calls(meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
+    """Host functions were called as often, and saw the same, as in the sequential meaning."""
+    path = outcome.folder / "log"
+    seen = sorted(path.read_text(encoding="utf-8").splitlines()) if path.exists() else []
+    expected = sorted(meaning.log)
+    if seen == expected:
+        return []
+    wrong = next((line for line in expected if line not in set(seen)), None) or "one call too many"
+    headline = f"a host function saw something else than in the sequential meaning (seed {outcome.seed})"
+    return [Diagnostic("R304", headline, notes=(f"call: {wrong}",))]
+
+
+def _check_trace(outcome: Outcome) -> list[Diagnostic]:
+    """Read back what the program did: races that this run happened not to show."""
+    from dagsched.proof.check import check_schedule
+    from dagsched.schedule.reader import read_schedule
+    from dagsched.sources import read_file
+
+    verdict = check_schedule(read_schedule(read_file(outcome.folder / "trace.json")))
+    if verdict.verdict == "ok":
+        return []
+    first = verdict.diagnostics()[0]
+    headline = f"the trace of the run is not right: {verdict.verdict} (seed {outcome.seed})"
+    return [Diagnostic("R308", headline, notes=(first.headline, *first.notes[:1]))]
+
+
+def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:
+    """All that is wrong with how a program took a fault: it must return the code and leave nothing behind."""
+    faults = []
+    if outcome.status != 0:
+        faults.append(f"it ended with status {outcome.status}: {outcome.talk[:300]}")
+    elif outcome.code == 0:
+        return [Diagnostic("R306", "the fault was not met: the run makes no such call", help="name an op and iteration")]
+    elif outcome.code != code:
+        faults.append(f"it returned {outcome.code} instead of {code}")
+    if outcome.alive:
+        faults.append(f"it left {outcome.alive} streams, events or blocks behind")
+    headline = f"the emitted program did not take the fault well (seed {outcome.seed})"
+    return [Diagnostic("R309", headline, notes=(fault,)) for fault in faults]
+
+
+def verify_run(
+    compiled: Compiled,
+    counts: Mapping[str, int],
+    folder: Path,
+    *,
+    target: str = "acl-cpp",
+    sanitizer: str | None = None,
+    seeds: Sequence[int] = (0, 1, 2, 3),
+) -> list[Diagnostic]:
+    """Build, run with each seed, and judge; empty where everything is right."""
+    program = build_program(compiled, folder, target, sanitizer)
+    meaning = execute(compiled.plan, counts)
+    return [finding for seed in seeds for finding in judge(program, meaning, run_program(program, counts, seed))]
