@@ -1,11 +1,13 @@
 """Three judges of random schedules: the checker's clocks, brute force over all states, and the adversary's contents.
 
 They share no code and look at different things (which order is certain, what had run when, who wrote what is read),
-and must say the same: the same verdict, and the race that the adversary shows is one that the other two know, with the
+and must say the same: one verdict, and the race that the adversary shows is one that the other two know, with the
 same kinds. ``make judges`` asks them about 10,000 schedules.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -82,15 +84,22 @@ def test_three_judges_agree(schedule: Schedule) -> None:
 
 
 @settings(max_examples=CASES // 5, deadline=None, suppress_health_check=SLOW)
-@given(schedules(steps=7, streams=3, params=True))
+@given(schedules(steps=5, streams=2, params=True, models=("latch",)))
 def test_three_judges_agree_on_loops_of_any_count(schedule: Schedule) -> None:
-    """The checker speaks of every count, the others of the first few: no more can be wrong there than it says."""
+    """The checker speaks of every count, brute force of the first few: what it finds there the checker says, too. What
+    the checker finds at larger counts only, the adversary shows at one that lets the longest ring come round."""
     assume(schedule.params)
-    judgements = [judged(schedule, count) for count in range(4)]
+    judgements = [judged(schedule, count) for count in range(3)]
     verdict = check_schedule(schedule)
     assume(not verdict.limited)
-    options = Options(counts=(0, 1, 2, 3), examples=0, waits=False, time_limit=600)
-    agree(attack_schedule(schedule, options=options), verdict, judgements)
+    small = attack_schedule(schedule, options=replace(SYSTEMATIC, counts=(0, 1, 2)))
+    found = any(judgement.races() or judgement.deadlock for judgement in judgements)
+    if found or verdict.verdict == "ok":
+        agree(small, verdict, judgements)
+    attempt = attack_schedule(schedule, options=SYSTEMATIC)
+    event(f"{attempt.verdict} / {verdict.verdict}")
+    assert attempt.verdict == verdict.verdict or verdict.verdict == "invalid"
+    assert attempt.failure is None or attempt.failure.kind != "race" or same_race(attempt.failure, verdict)
 
 
 @settings(max_examples=CASES // 5, deadline=None, suppress_health_check=SLOW)
