@@ -13,18 +13,17 @@ from dataclasses import replace
 
 from dagsched.node_edits import Side
 from dagsched.plan.expressions import Comparison, Condition, Expr, Int, Name, add, all_of, names_in, substitute
-from dagsched.proof.check_expand import Program, indexed_text, streams_of
+from dagsched.proof.check_expand import indexed_text, streams_of
 from dagsched.proof.check_text import step_text
 from dagsched.repair.draft import Built, Draft
 from dagsched.repair.places import (
-    Family,
     Pair,
     back,
     index_name,
-    is_last_on_stream,
     lowest,
     stream_of,
 )
+from dagsched.repair.scene import Scene
 from dagsched.schedule.model import (
     AnyStep,
     EventStep,
@@ -38,45 +37,33 @@ from dagsched.schedule.model import (
     WaitStreamStep,
 )
 
+LONGEST_STEM = 200
+"""Characters of an op's name that go into the name of an event."""
+
 MOST_STREAMS = 16
 """Streams of one indexed name that are waited for one by one."""
 
 
 class Orderer:
-    """Proposes drafts that order one pair. ``why`` says which accesses need it; ``idle``: waits that bind to nothing,
-    ``unheard``: records that no wait is bound to; both by number in the changed schedule."""
+    """Proposes drafts that order one pair; ``why`` says which accesses need it, ``protects`` the same as data."""
 
-    def __init__(
-        self,
-        draft: Draft,
-        built: Built,
-        family: Family,
-        program: Program,
-        pair: Pair,
-        why: str,
-        protects: tuple[Protected, ...],
-        idle: frozenset[int],
-        unheard: frozenset[int] = frozenset(),
-    ) -> None:
-        self.draft, self.built, self.family, self.program = draft, built, family, program
-        self.pair, self.why, self.idle, self.unheard = pair, why, idle, unheard
-        self.model = built.schedule.event_model
+    def __init__(self, scene: Scene, pair: Pair, why: str, protects: tuple[Protected, ...]) -> None:
+        self.scene, self.pair, self.why = scene, pair, why
+        self.draft, self.built, self.family = scene.draft, scene.built, scene.family
+        self.model = scene.built.schedule.event_model
         stream = stream_of(pair.first)
         assert stream is not None  # the host's own work comes before all that is issued later
         self.source, self.target = stream, stream_of(pair.second)
-        annotated = any(isinstance(step, EventStep) and step.protects for step in family.steps)
-        self.protects = protects if annotated or built.schedule.plan is not None else ()
+        self.protects = protects if scene.annotated else ()
 
     def drafts(self) -> Iterator[Draft]:
         """The proposals, the best first."""
-        exact = is_last_on_stream(self.program, self.pair)
         yield from self.with_earlier_issue()
         yield from self.with_idle_wait()
         yield from self.with_known_record()
         yield from self.with_record_in_loop()
-        host = self.target is None
-        pulls = any(isinstance(step, WaitStreamStep) for step in self.family.steps)
-        if exact and (pulls or host) and not self.protects:
+        direct = self.scene.pulls or self.target is None
+        if direct and not self.protects and self.scene.is_last_on_stream(self.pair):
             yield from self.with_whole_stream()
         yield from self.with_new_event()
         yield from self.with_whole_stream()
@@ -85,31 +72,29 @@ class Orderer:
 
     def idle_waits(self, before: int, stream: Indexed | None) -> Iterator[tuple[int, EventStep]]:
         """The waits without a record between a step and the work in front of it, on one stream."""
-        siblings = self.family.siblings(before)
-        for number in reversed(siblings[: siblings.index(before)]):
+        if not self.scene.idle:
+            return
+        for number in self.family.before(before):
             step = self.family.steps[number]
             if isinstance(step, OpStep | HostStep | LoopStep) and (isinstance(step, LoopStep) or _on(step, stream)):
                 return  # What is issued in between would wait as well.
-            if number in self.idle and isinstance(step, EventStep) and step.stream == stream and not step.when:
+            if number in self.scene.idle and isinstance(step, EventStep) and step.stream == stream and not step.when:
                 yield number, step
 
     def with_earlier_issue(self) -> Iterator[Draft]:
         """A wait in front of the first op is meant for a record behind the second: issue that side first."""
         pair, family = self.pair, self.family
-        siblings = family.siblings(pair.record_after)
-        if pair.distance or pair.wait_before not in siblings or isinstance(family.steps[pair.record_after], LoopStep):
+        apart = family.parents[pair.record_after] != family.parents[pair.wait_before]
+        if pair.distance or apart or isinstance(family.steps[pair.record_after], LoopStep):
             return
         for number, wait in self.idle_waits(pair.record_after, self.source):
-            records = [
-                other
-                for other in siblings[siblings.index(pair.wait_before) + 1 :]
-                if _is_record(family.steps[other], wait.event, self.target)
-            ]
-            if not records:
+            behind = family.behind(pair.wait_before)
+            record = next((at for at in behind if _is_record(family.steps[at], wait.event, self.target)), None)
+            if record is None:
                 continue
-            start, end = siblings.index(number), siblings.index(records[0])
-            block = [at for at in siblings[start + 1 : end + 1] if _on(family.steps[at], self.target)]
-            if any(isinstance(family.steps[at], LoopStep) for at in siblings[start : end + 1]):
+            between = [at for at in family.behind(number) if at <= record]
+            block = [at for at in between if _on(family.steps[at], self.target)]
+            if any(isinstance(family.steps[at], LoopStep) for at in between):
                 continue
             draft = self.draft
             reason = f"`{step_text(wait)}` was issued before its record, and so waited for nothing"
@@ -127,7 +112,7 @@ class Orderer:
             origin = self.built.origins[number]
             draft = self.draft.keep(origin) if isinstance(origin, int) else self.draft
             record = EventStep(action="record", event=event, stream=self.source)
-            idle_record = (at for at in self.unheard if _is_record(family.steps[at], event, self.source))
+            idle_record = (at for at in self.scene.unheard if _is_record(family.steps[at], event, self.source))
             elsewhere = next(idle_record, None)
             if elsewhere is not None:
                 record = replace(record, label=family.steps[elsewhere].label)
@@ -147,12 +132,10 @@ class Orderer:
 
     def with_known_record(self) -> Iterator[Draft]:
         pair, family = self.pair, self.family
-        siblings = family.siblings(pair.record_after)
-        resets = {s.event.name for s in family.steps if isinstance(s, EventStep) and s.action == "reset"}
-        for number in siblings[siblings.index(pair.record_after) + 1 :]:
+        for number in family.behind(pair.record_after):
             step = family.steps[number]
             if isinstance(step, EventStep) and step.action == "record" and step.stream == self.source:
-                clear = self.model == "latch" or step.event.name not in resets
+                clear = self.model == "latch" or step.event.name not in self.scene.resets
                 if clear and step.when in ((), family.steps[pair.record_after].when):
                     yield from self.with_record(step, number)
             elif isinstance(step, LoopStep) or self.source in streams_of(step):
@@ -190,8 +173,7 @@ class Orderer:
         inside = isinstance(loop, LoopStep) and family.parents[static] == pair.record_after
         if not inside or not isinstance(loop, LoopStep) or self.model != "latch" or pair.distance > pair.newest:
             return
-        siblings = family.siblings(static)
-        for number in siblings[siblings.index(static) + 1 :]:
+        for number in family.behind(static):
             step = family.steps[number]
             if isinstance(step, EventStep) and step.action == "record" and step.stream == self.source:
                 event = step.event
@@ -233,12 +215,10 @@ class Orderer:
 
     def free_name(self) -> str:
         """A name for an event that is not taken."""
-        op = re.sub(r"[^\w.+-]", "_", getattr(self.pair.first.step, "op", "work"))
+        op = re.sub(r"[^\w.+-]", "_", getattr(self.pair.first.step, "op", "work"))[:LONGEST_STEM]
         stem = f"{op}.done" if self.built.schedule.plan is not None else f"{op}_done"
-        taken = {step.event.name for step in self.family.steps if isinstance(step, EventStep)}
-        taken |= set(self.built.schedule.events)
         name, number = stem, 1
-        while name in taken:
+        while name in self.scene.events:
             number += 1
             name = f"{stem}{number}"
         return name
@@ -269,9 +249,10 @@ class Orderer:
             index = back(source.index, index_name(self.family, pair), pair.distance)
             return [(Indexed(source.name, index), () if "%" in indexed_text(source) else self.first_guard(True))]
         values: dict[int, None] = {}
-        for node in self.program.nodes:
+        program = self.scene.program
+        for node in program.nodes:
             if node.static == pair.first.static:
-                name = self.program.threads[node.thread]
+                name = program.threads[node.thread]
                 digits = name.rpartition("@")[2] if "@" in name else name.removeprefix(source.name)
                 values[int(digits)] = None
         return [(Indexed(source.name, Int(value)), ()) for value in sorted(values)]
@@ -309,9 +290,10 @@ class Orderer:
         """The step that the wait stands before: the second op, or the lock that its stream holds by then, since
         whoever waits with a lock in hand keeps others from what it waits for."""
         family, number = self.family, self.pair.wait_before
+        if not self.scene.locks:
+            return number
         held: dict[Indexed, int] = {}
-        siblings = family.siblings(number)
-        for at in siblings[: siblings.index(number)]:
+        for at in reversed(list(family.before(number))):
             step = family.steps[at]
             if isinstance(step, FlagStep) and step.stream == self.target:
                 if step.action == "acquire":

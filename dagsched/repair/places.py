@@ -6,20 +6,24 @@ instances in different iterations of one loop keep a distance; the wait then nam
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dagsched.plan.expressions import Binary, Expr, Int, Name, add, combine, names_in, substitute
-from dagsched.proof.check_expand import WORK, Node, Program
+from dagsched.proof.check_expand import Node
 from dagsched.schedule.model import AnyStep, Indexed, LoopStep, OpStep, Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Who holds whom: the loop around each step (-1: none) and how many steps each is, by number."""
+    """Who holds whom: by number, the loop around each step (-1: none), how many steps it is, and its place in its body;
+    ``bodies`` has the steps of each loop."""
 
     steps: tuple[AnyStep, ...]
     parents: tuple[int, ...]
     sizes: tuple[int, ...]
+    ranks: tuple[int, ...]
+    bodies: dict[int, tuple[int, ...]]
 
     def loops_around(self, number: int) -> tuple[int, ...]:
         """The loops around a step, outermost first."""
@@ -38,16 +42,19 @@ class Family:
         """Whether a step is ``holder`` or stands in it."""
         return holder <= number < holder + self.sizes[holder]
 
-    def siblings(self, number: int) -> list[int]:
+    def siblings(self, number: int) -> Sequence[int]:
         """The steps of the body that a step stands in, in order."""
-        parent = self.parents[number]
-        at = parent + 1
-        end = len(self.steps) if parent < 0 else parent + self.sizes[parent]
-        found = []
-        while at < end:
-            found.append(at)
-            at += self.sizes[at]
-        return found
+        return self.bodies[self.parents[number]]
+
+    def before(self, number: int) -> Iterator[int]:
+        """The steps in front of one in its body, the nearest first."""
+        body = self.siblings(number)
+        return (body[at] for at in range(self.ranks[number] - 1, -1, -1))
+
+    def behind(self, number: int) -> Iterator[int]:
+        """The steps behind one in its body, the nearest first."""
+        body = self.siblings(number)
+        return (body[at] for at in range(self.ranks[number] + 1, len(body)))
 
 
 def family_of(schedule: Schedule) -> Family:
@@ -55,19 +62,25 @@ def family_of(schedule: Schedule) -> Family:
     steps: list[AnyStep] = []
     parents: list[int] = []
     sizes: list[int] = []
+    ranks: list[int] = []
+    bodies: dict[int, tuple[int, ...]] = {}
 
     def visit(body: tuple[AnyStep, ...], parent: int) -> None:
+        mine: list[int] = []
         for step in body:
             number = len(steps)
+            ranks.append(len(mine))
+            mine.append(number)
             steps.append(step)
             parents.append(parent)
             sizes.append(1)
             if isinstance(step, LoopStep):
                 visit(step.steps, number)
                 sizes[number] = len(steps) - number
+        bodies[parent] = tuple(mine)
 
     visit(schedule.steps, -1)
-    return Family(tuple(steps), tuple(parents), tuple(sizes))
+    return Family(tuple(steps), tuple(parents), tuple(sizes), tuple(ranks), bodies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +168,6 @@ def _strip(expr: Expr, modulus: int) -> Expr:
             return add(left, right.value if expr.op == "+" else -right.value)
         return combine(expr.op, left, right)
     return expr
-
-
-def is_last_on_stream(program: Program, pair: Pair) -> bool:
-    """Whether the first op is the last work issued on its stream when the second is issued."""
-    first, second = pair.first, pair.second
-    threads = (n.thread for n in program.nodes if n.static == first.static and n.path == first.path)
-    thread = next(threads, None)
-    last = None
-    for node in program.nodes:
-        if node.static == second.static and node.path == second.path:
-            break
-        if node.thread == thread and node.action in WORK:
-            last = node
-    return last is not None and last.static == first.static and last.path == first.path
 
 
 def lowest(family: Family, loop: int) -> Expr:

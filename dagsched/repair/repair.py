@@ -24,9 +24,10 @@ from dagsched.repair.minimise import drop_needless
 from dagsched.repair.order import Orderer
 from dagsched.repair.places import Pair, place_pair
 from dagsched.repair.retarget import merge_waits
+from dagsched.repair.scene import Scene, gather_scene
 from dagsched.repair.stuck import unblock
 from dagsched.repair.trial import Trial, is_no_worse, races_of, stuck_nodes, try_draft
-from dagsched.schedule.model import AnyStep, EventStep, Protected, Schedule
+from dagsched.schedule.model import EventStep, Protected, Schedule
 
 MOST_ROUNDS = 400
 """Races that are ordered one after another before the search stops."""
@@ -209,17 +210,21 @@ def _order(trial: Trial, say: Report) -> Trial:
 
 def _ordered_at_once(trial: Trial, races: list[FoundRace]) -> Trial | None:
     """The trial with the first proposal for each of many races that have no op in common; None where that fails."""
+    scene = gather_scene(trial)
+    if scene is None:
+        return None
     base = trial.draft
     draft = base
+    known = set(base.added)
     taken: set[str] = set()
     for race in races:
         ops = {name_of(race.first), name_of(race.second)}
         if ops & taken:
             continue
-        first = next(_proposals(trial, race), None)
+        first = next(_proposals(scene, race), None)
         if first is None or (first.drops, first.changed) != (base.drops, base.changed):
             continue
-        new = [added for added in first.added if added not in base.added]
+        new = [added for added in first.added if added not in known]
         if any(added.moved is not None for added in new):
             continue
         taken |= ops
@@ -241,7 +246,8 @@ def _ordered_at_once(trial: Trial, races: list[FoundRace]) -> Trial | None:
 def _ordered(trial: Trial, race: FoundRace) -> Trial | None:
     """The trial with one race ordered, None where no way works."""
     identity = _identity(trial, race)
-    for draft in _proposals(trial, race):
+    scene = gather_scene(trial)
+    for draft in _proposals(scene, race) if scene is not None else ():
         after = try_draft(draft)
         if after is None or not is_no_worse(after.examined, trial.examined):
             continue
@@ -250,26 +256,10 @@ def _ordered(trial: Trial, race: FoundRace) -> Trial | None:
     return None
 
 
-def _proposals(trial: Trial, race: FoundRace) -> Iterator[Draft]:
-    gathered, largest = trial.examined.gathered, trial.examined.largest
-    if largest is None:
-        return
-    pair = place_pair(trial.family, race.first, race.second)
-    same = [
-        said
-        for other, said in gathered.races.values()
-        if (other.first.static, other.second.static) == (race.first.static, race.second.static)
-    ]
-    steps = trial.family.steps
-    idle = frozenset(number for number in gathered.seen - gathered.bound if _is_event(steps[number], "wait"))
-    unheard = frozenset(number for number in gathered.seen - gathered.waited if _is_event(steps[number], "record"))
-    yield from Orderer(
-        trial.draft, trial.built, trial.family, largest.program, pair, _why(same), _protects(same, pair), idle, unheard
-    ).drafts()
-
-
-def _is_event(step: AnyStep, action: str) -> bool:
-    return isinstance(step, EventStep) and step.action == action
+def _proposals(scene: Scene, race: FoundRace) -> Iterator[Draft]:
+    pair = place_pair(scene.family, race.first, race.second)
+    same = scene.races[race.first.static, race.second.static]
+    yield from Orderer(scene, pair, _why(same), _protects(same, pair)).drafts()
 
 
 def _why(races: list[Race]) -> str:

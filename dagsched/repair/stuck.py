@@ -33,6 +33,9 @@ def unblock(draft: Draft, built: Built, family: Family, run: Run) -> Iterator[Dr
         dead = not _openers(run, head) or any(node.touches for node in run.program.nodes)
         if head.action == "take" or (head.action == "wait" and dead):
             yield draft.drop(built.origins[head.static], _dead_reason(run, head))
+    for node in {node.static: node for node in run.program.nodes if node.action == "wait"}.values():
+        if not node.private and not _openers(run, node):  # It would be stuck next.
+            yield draft.drop(built.origins[node.static], _dead_reason(run, node))
 
 
 def _dead_reason(run: Run, head: Node) -> str:
