@@ -97,5 +97,6 @@ ASCENDCL = Runtime(
         "  aclFinalize();",
     ),
     indent="    ",
+    graph_parts="acl_graph_parts.hpp",
     fills={"ERROR_NAMES": "\n".join(f'    case {code}: return "{name}";' for code, name in ERROR_NAMES.items())},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dagsched.diagnostics import Diagnostic, PlanError
 from dagsched.emit.calls import AnyCall, CallList, Copy, Fill, Launch, Record, Repeat, Sync, Wait
@@ -16,20 +16,45 @@ from dagsched.emit.statements import describe, group_calls, has_host_calls, spli
 from dagsched.plan.model import Mode, OpKind
 
 
-def write_body(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
-    """The lines of the function body; raises :class:`PlanError` for copies that no rows express."""
-    writer = _Writer(calls, names, runtime)
+def write_body(
+    calls: CallList, names: Names, runtime: Runtime, instead: Mapping[int, list[str]] | None = None
+) -> list[str]:
+    """The lines of the function body; raises :class:`PlanError` for copies that no rows express.
+
+    ``instead`` has, by the identity of a loop, the lines that stand for it.
+    """
+    writer = _Writer(calls, names, runtime, instead=instead)
     lines = list(writer.block(calls.body, 4))
     if writer.faults:
         raise PlanError(writer.faults)
     return lines
 
 
+def write_calls(
+    calls: CallList,
+    names: Names,
+    runtime: Runtime,
+    some: Sequence[AnyCall],
+    indent: int,
+    step: tuple[str, int] | None = None,
+) -> list[str]:
+    """The lines of some calls of a program whose copies are known to be expressible; ``step`` as in :class:`Parts`."""
+    return list(_Writer(calls, names, runtime, step).block(some, indent))
+
+
 class _Writer:
-    def __init__(self, calls: CallList, names: Names, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        calls: CallList,
+        names: Names,
+        runtime: Runtime,
+        step: tuple[str, int] | None = None,
+        instead: Mapping[int, list[str]] | None = None,
+    ) -> None:
         self.names = names
         self.runtime = runtime
-        self.parts = Parts(calls, names, runtime)
+        self.instead = instead or {}
+        self.parts = Parts(calls, names, runtime, step)
         self.stops_for_host = has_host_calls(calls)
         self.faults: list[Diagnostic] = []
 
@@ -56,7 +81,7 @@ class _Writer:
     def call(self, call: AnyCall, indent: int) -> Iterator[str]:
         parts = self.parts
         if isinstance(call, Repeat):
-            yield from self.loop(call, indent)
+            yield from self.instead.get(id(call)) or self.loop(call, indent)
         elif isinstance(call, Launch):
             yield from self.launch(call, indent)
         elif isinstance(call, Copy):

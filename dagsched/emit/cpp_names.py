@@ -6,6 +6,7 @@ members; functions are methods of the hooks; loop indices and parameters are loc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dagsched.emit.calls import CallList, Launch, Repeat
@@ -71,8 +72,13 @@ class Names:
         return [views[plain[text]] for text in texts], [indices[index] for index in function.indices]
 
 
-def name_everything(calls: CallList, suffix: str = "") -> Names:
-    """Identifiers for a whole program; ``suffix`` (``_cuda``) ends the names of its files and its namespace."""
+def name_everything(
+    calls: CallList, suffix: str = "", locals_: Iterable[str] = (), taken: frozenset[str] = frozenset()
+) -> Names:
+    """Identifiers for a whole program; ``suffix`` (``_cuda``) ends the names of its files and its namespace.
+
+    ``locals_`` are variables besides parameters and indices, ``taken`` names that no variable may have.
+    """
     stem = f"{file_stem(calls.name)}{suffix}"
     namespace = f"{identifiers([calls.name], TYPES | HELPERS)[calls.name].rstrip('_' if suffix else '')}{suffix}"
     functions = identifiers((function.name for function in calls.functions), TYPES | {"stream"})
@@ -90,7 +96,8 @@ def name_everything(calls: CallList, suffix: str = "") -> Names:
         functions=functions,
         sizes={buffer: sizes[text] for text, buffer in sized.items()},
         accessors=identifiers(ends, TYPES | METHODS),
-        locals=identifiers([*calls.params, *loops], TYPES | HELPERS),
+        locals=identifiers([*calls.params, *loops, *locals_], TYPES | HELPERS | taken),
+        reserved=TYPES | HELPERS | taken | {"stream"},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dagsched.emit.blocks import Block
@@ -16,11 +17,15 @@ from dagsched.plan.model import Buffer, Mode
 
 
 class Parts:
-    """Writes the small pieces of one program, all in terms of its identifiers."""
+    """Writes the small pieces of one program, all in terms of its identifiers.
 
-    def __init__(self, calls: CallList, names: Names, runtime: Runtime) -> None:
+    ``step`` is there where calls are captured to be replayed: the loop index, and by how much it grows each time.
+    """
+
+    def __init__(self, calls: CallList, names: Names, runtime: Runtime, step: tuple[str, int] | None = None) -> None:
         self.names = names
         self.runtime = runtime
+        self.step = step
         self.buffers: dict[str, Buffer] = {buffer.name: buffer for buffer in calls.buffers}
 
     def expr(self, expr: Expr, level: int = 0) -> str:
@@ -101,8 +106,15 @@ class Parts:
         """Queue ``body``; what it uses is captured by value, for it runs when this scope is long gone."""
         pad = " " * indent
         capture = "[=, &hooks]" if "hooks." in body.head else "[=]"
+        queue = "on_host"
+        rest: tuple[str, ...] = ()
+        if self.step is not None:
+            index, step = self.step
+            used = re.search(rf"\b{index}\b", str(body)) is not None
+            capture += f"(int64_t {index})" if used else "(int64_t)"
+            queue, rest = "on_host_each", (index, str(step))
         stream, function = self.stream(call.stream), f"{capture} {{ {body}; }}"
-        short = f"{pad}{self.checked(call, Invocation('on_host', (stream, function)))};"
+        short = f"{pad}{self.checked(call, Invocation(queue, (stream, function, *rest)))};"
         if len(short) <= WIDTH:
             yield short
             return
@@ -113,4 +125,4 @@ class Parts:
             yield f"{pad}const auto body = {capture} {{"
             yield from lay_out_call(body, indent + 2)
             yield f"{pad}}};"
-        yield from self.statement(call, indent, Invocation("on_host", (stream, "body")))
+        yield from self.statement(call, indent, Invocation(queue, (stream, "body", *rest)))

@@ -7,6 +7,7 @@ come to its end, on success and on failure; nothing is released before that.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_body import write_body
@@ -17,9 +18,26 @@ from dagsched.emit.names import cpp_comment, cpp_string
 from dagsched.emit.statements import has_host_calls, purpose_of
 
 
-def write_pipeline(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a target adds to the class: lines that stand for loops (by their identity), private methods, types and
+    members that are owned, how those are created (what, and the call on ``own``), and lines around the whole program.
+    """
+
+    instead: dict[int, list[str]] = field(default_factory=dict)
+    methods: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)
+    acquire: list[tuple[str, str]] = field(default_factory=list)
+    release: list[str] = field(default_factory=list)
+    begin: list[str] = field(default_factory=list)
+    finish: list[str] = field(default_factory=list)
+
+
+def write_pipeline(calls: CallList, names: Names, runtime: Runtime, extras: Extras | None = None) -> list[str]:
     """The lines of the class."""
-    body = write_body(calls, names, runtime)
+    extras = extras or Extras()
+    body = [*extras.begin, *write_body(calls, names, runtime, extras.instead), *extras.finish]
     host = has_host_calls(calls)
     about = (
         "Owns the streams, events and memory of the pipeline and runs it, as often as you like; one run at a time, "
@@ -29,13 +47,15 @@ def write_pipeline(calls: CallList, names: Names, runtime: Runtime) -> list[str]
         *(line.replace("// ", "/// ", 1) for line in comment(about, 0, WIDTH - 1)),
         "class Pipeline {",
         " public:",
-        *_public(calls, names, runtime, host),
+        *_public(calls, names, runtime, extras, host),
         "",
         " private:",
-        *_resources(calls, names, runtime),
+        *_resources(calls, names, runtime, extras),
         "",
         *_private(runtime.words, host),
+        *(["", *_on_host_each(runtime.words)] if any("on_host_each(" in line for line in extras.methods) else []),
         "",
+        *extras.methods,
         *_issue(calls, names, runtime.words, body),
         "",
         "  std::unique_ptr<Resources> own_;",
@@ -45,7 +65,7 @@ def write_pipeline(calls: CallList, names: Names, runtime: Runtime) -> list[str]
     ]
 
 
-def _public(calls: CallList, names: Names, runtime: Runtime, host: bool) -> list[str]:
+def _public(calls: CallList, names: Names, runtime: Runtime, extras: Extras, host: bool) -> list[str]:
     words, home = runtime.words, runtime.home
     arguments = _counts(calls, names, defaults=True)
     passed = ", ".join(["hooks", *(names.locals[name] for name in ordered_params(calls))])
@@ -60,7 +80,7 @@ def _public(calls: CallList, names: Names, runtime: Runtime, host: bool) -> list
         "    std::unique_ptr<Resources> own(new (std::nothrow) Resources);",
         f'    DAGSCHED_TRY("init", kNoIteration, own ? {words.success} : {words.bad_alloc});',
         f'    DAGSCHED_TRY("init", kNoIteration, {home.find}(&own->{home.name}));',
-        *_acquire(calls, names),
+        *_acquire(calls, names, extras),
         "    own_ = std::move(own);",
         f"    return {words.success};",
         "  }",
@@ -129,7 +149,7 @@ def _check_counts(calls: CallList, names: Names) -> list[str]:
     return lines
 
 
-def _acquire(calls: CallList, names: Names) -> list[str]:
+def _acquire(calls: CallList, names: Names, extras: Extras) -> list[str]:
     lines: list[str] = []
     rows: list[tuple[str, str]] = []
     for queue in calls.queues:
@@ -137,7 +157,7 @@ def _acquire(calls: CallList, names: Names) -> list[str]:
         rows.append((f"stream {queue.name}", f"create_stream(own->streams.{names.streams[queue.name]}{priority})"))
     rows += [(f"event {g.name}", f"own->events.{names.events[g.name]}.create_all()") for g in calls.handles]
     rows += [(f"buffer {b.name}", f"own->buffers.{names.buffers[b.name]}.allocate_all()") for b in calls.buffers]
-    for what, call in rows:
+    for what, call in [*rows, *extras.acquire]:
         lines += lay_out_call(Invocation("DAGSCHED_TRY", (cpp_string(what), "kNoIteration", call)), 4)
     return lines
 
@@ -178,7 +198,7 @@ def _accessors(calls: CallList, names: Names) -> list[str]:
     return lines
 
 
-def _resources(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
+def _resources(calls: CallList, names: Names, runtime: Runtime, extras: Extras) -> list[str]:
     home = runtime.home
     streams = [
         (f"    Stream {names.streams[queue.name]};", f"// {cpp_comment(purpose_of(calls, queue.name, queue.engine))}")
@@ -191,6 +211,7 @@ def _resources(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
         *_struct("Streams", align(streams)),
         *_struct("Events", events),
         *_struct("Buffers", buffers),
+        *extras.types,
         "  // What the device may work on: nothing of it is released before every stream has come to its end.",
         "  struct Resources {",
         f"    {home.type} {home.name} = {home.none};",
@@ -198,6 +219,7 @@ def _resources(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
         "    Buffers buffers;",
         "    Events events;",
         "    Streams streams;",
+        *extras.members,
         "",
         "    Resources() = default;",
         "    Resources(const Resources&) = delete;",
@@ -206,6 +228,7 @@ def _resources(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
         f"      if ({home.name} == {home.none}) return;",
         f"      const {home.current} current({home.name});",
         "      drain();",
+        *extras.release,
         "      streams = Streams();",
         "      events = Events();",
         "      buffers = Buffers();",
@@ -253,11 +276,21 @@ def _private(words: Words, host: bool) -> list[str]:
     return lines
 
 
+def _on_host_each(words: Words) -> list[str]:
+    return [
+        "  // Captures a host function for an index, which grows by a step with each launch.",
+        "  template <class Body>",
+        f"  {words.error} on_host_each({words.stream} stream, Body body, int64_t index, int64_t step) {{",
+        "    return own_->repeated.launch(own_->calls, stream, at_, std::move(body), index, step);",
+        "  }",
+    ]
+
+
 def _issue(calls: CallList, names: Names, words: Words, body: list[str]) -> list[str]:
     text = "\n".join(body)
-    hooks = "Hooks& hooks" if "hooks." in text else "Hooks& /*hooks*/"
+    hooks = "Hooks& hooks" if uses(text, "hooks") else "Hooks& /*hooks*/"
     counts = [
-        f"int64_t {names.locals[name]}" if _uses(text, names.locals[name]) else f"int64_t /*{names.locals[name]}*/"
+        f"int64_t {names.locals[name]}" if uses(text, names.locals[name]) else f"int64_t /*{names.locals[name]}*/"
         for name in ordered_params(calls)
     ]
     lines = [
@@ -271,5 +304,7 @@ def _issue(calls: CallList, names: Names, words: Words, body: list[str]) -> list
     return [*lines, *([""] if body else []), *body, f"    return {words.success};", "  }"]
 
 
-def _uses(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+def uses(text: str, name: str) -> bool:
+    """Whether code uses a variable: what comments, literals and members are called does not count."""
+    code = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"', "", text)
+    return re.search(rf"(?<![\w.])(?<!->){re.escape(name)}\b", code) is not None

@@ -7,12 +7,13 @@ plan alone: same input, same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 
 from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_main import write_main
 from dagsched.emit.cpp_names import Names, hook_signature, name_everything
-from dagsched.emit.cpp_pipeline import write_pipeline
+from dagsched.emit.cpp_pipeline import Extras, write_pipeline
 from dagsched.emit.cpp_runtime import Runtime, Words
 from dagsched.emit.cpp_text import WIDTH, Invocation, comment, lay_out_call
 from dagsched.emit.names import cpp_comment
@@ -34,10 +35,17 @@ def emit_cpp(calls: CallList, runtime: Runtime) -> dict[str, str]:
     }
 
 
-def write_header(calls: CallList, names: Names, runtime: Runtime) -> str:
-    """The text of ``NAME.hpp``."""
+def write_header(
+    calls: CallList,
+    names: Names,
+    runtime: Runtime,
+    extras: Extras | None = None,
+    remarks: Sequence[str] = (),
+    more: Sequence[str] = (),
+) -> str:
+    """The text of ``NAME.hpp``; ``remarks`` go into its first comment, ``more`` names files with further support."""
     lines = [
-        *_banner(calls, names, runtime),
+        *_banner(calls, names, runtime, remarks),
         f"#ifndef {names.guard}",
         f"#define {names.guard}",
         "",
@@ -47,14 +55,14 @@ def write_header(calls: CallList, names: Names, runtime: Runtime) -> str:
         "",
         f"namespace dagsched::{names.namespace} {{",
         "",
-        *_support(runtime),
+        *_support(runtime, more),
         *_rule(cpp_comment(f"The pipeline of {calls.name}")),
         "",
         *_hooks(calls, names, runtime),
         "",
         *_try_macro(runtime.words),
         "",
-        *write_pipeline(calls, names, runtime),
+        *write_pipeline(calls, names, runtime, extras),
         "",
         "#undef DAGSCHED_TRY",
         "",
@@ -65,10 +73,12 @@ def write_header(calls: CallList, names: Names, runtime: Runtime) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _banner(calls: CallList, names: Names, runtime: Runtime) -> list[str]:
+def _banner(calls: CallList, names: Names, runtime: Runtime, remarks: Sequence[str]) -> list[str]:
     title = cpp_comment(f"{names.stem}.hpp: the plan {calls.name} as {runtime.name} program.")
     stamp = cpp_comment(f"Written by dagsched {calls.version}; the plan's digest is {calls.digest or 'unknown'}.")
-    return [f"// {title}", f"// {stamp}", "// Change the plan and compile it again rather than this file.", ""]
+    rule = "Change the plan and compile it again rather than this file."
+    said = [line for remark in remarks for line in comment(cpp_comment(remark), 0)]
+    return [f"// {title}", f"// {stamp}", f"// {rule}", *(["//"] if said else []), *said, ""]
 
 
 def _rule(title: str) -> list[str]:
@@ -76,10 +86,12 @@ def _rule(title: str) -> list[str]:
     return [line, f"// {title}", line]
 
 
-def _support(runtime: Runtime) -> list[str]:
+def _support(runtime: Runtime, more: Sequence[str]) -> list[str]:
     folder = resources.files("dagsched.emit")
     parts = folder.joinpath(runtime.parts).read_text(encoding="utf-8").rstrip("\n")
-    text = folder.joinpath("cpp_support.hpp").read_text(encoding="utf-8").replace("@PARTS@", parts)
+    text = folder.joinpath("cpp_support.hpp").read_text(encoding="utf-8").replace("@PARTS@", parts).rstrip("\n")
+    for name in more:
+        text += "\n\n" + folder.joinpath(name).read_text(encoding="utf-8").rstrip("\n")
     return [*runtime.fill_in(text).rstrip("\n").split("\n"), ""]
 
 

@@ -51,11 +51,12 @@ class Runtime:
 
     ``suffix`` ends names of files and namespaces, ``main`` is the ending of the program's file, ``include`` brings in
     the header, and ``parts`` names the file beside this module with what only this runtime needs; ``fills`` are
-    placeholders of that file. Calls are written from texts: ``copy`` takes target, room, source, bytes, kind and
-    stream; ``copy_rows`` target, its pitch, source, its pitch, width, height, kind and stream; ``fill`` address, bytes,
-    value and stream; ``fill_rows`` address, pitch, value, width, height and stream. ``as_rows`` says whether runs of
-    the first length, one for each step of the level, can be one such call. ``start`` and ``finish`` stand around a run
-    in the program's ``main``, where ``code`` is the error so far and the run is indented by ``indent``.
+    placeholders of that file, and ``graph_parts`` names the file with what it takes to capture graphs. Calls are
+    written from texts: ``copy`` takes target, room, source, bytes, kind and stream; ``copy_rows`` target, its pitch,
+    source, its pitch, width, height, kind and stream; ``fill`` address, bytes, value and stream; ``fill_rows``
+    address, pitch, value, width, height and stream. ``as_rows`` says whether runs of the first length, one for each
+    step of the level, can be one such call. ``start`` and ``finish`` stand around a run in the program's ``main``,
+    where ``code`` is the error so far and the run is indented by ``indent``.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Runtime:
     finish: tuple[str, ...]
     indent: str
     fills: dict[str, str] = field(default_factory=dict)
+    graph_parts: str = ""
 
     def fill_in(self, text: str) -> str:
         """A template with the runtime's words in place of ``@Error@`` and the like."""

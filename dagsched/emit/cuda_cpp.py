@@ -105,4 +105,5 @@ CUDA = Runtime(
         "  }",
     ),
     indent="    ",
+    graph_parts="cuda_graph_parts.hpp",
 )

@@ -50,6 +50,18 @@ def _emit_cuda_cpp(compiled: Compiled) -> dict[str, str]:
     return emit_cuda_cpp(compiled)
 
 
+def _emit_acl_graph(compiled: Compiled) -> dict[str, str]:
+    from dagsched.emit.acl_graph import emit_acl_graph
+
+    return emit_acl_graph(compiled)
+
+
+def _emit_cuda_graph(compiled: Compiled) -> dict[str, str]:
+    from dagsched.emit.cuda_graph import emit_cuda_graph
+
+    return emit_cuda_graph(compiled)
+
+
 def _emit_pyacl(compiled: Compiled) -> dict[str, str]:
     from dagsched.emit.pyacl import emit_pyacl
 
@@ -63,6 +75,8 @@ TARGETS: dict[str, Target] = {
         Target("calls", "the runtime calls as text, neutral of the runtime", _emit_calls),
         Target("acl-cpp", "a C++17 class and program that call AscendCL", _emit_acl_cpp),
         Target("cuda-cpp", "a C++17 class and program that call the CUDA runtime, or HIP", _emit_cuda_cpp),
+        Target("acl-graph", "the same as acl-cpp, with loops that are captured and replayed", _emit_acl_graph),
+        Target("cuda-graph", "the same as cuda-cpp, with loops that are captured and replayed", _emit_cuda_graph),
         Target("pyacl", "a Python class and program that call AscendCL through pyACL", _emit_pyacl),
     )
 }

@@ -8,9 +8,11 @@ from tests.emit.pipelines import Pipeline
 from tests.emit.sequential import Sequential
 
 
-def agrees(pipeline: Pipeline, counts: dict[str, int], answers: list[dict[str, object]]) -> None:
+def agrees(
+    pipeline: Pipeline, counts: dict[str, int], answers: list[dict[str, object]], phases: dict[str, int] | None = None
+) -> None:
     """Host functions saw, and outputs hold, what the sequential meaning says."""
-    meaning = Sequential(pipeline.plan, counts)
+    meaning = Sequential(pipeline.plan, counts, phases)
     calls = [answer for answer in answers if "call" in answer]
     seen = sorted((str(a["call"]), tuple(cast(list[int], a["indices"])), cast(int, a["mix"])) for a in calls)
     assert seen == sorted(meaning.log)

@@ -346,7 +346,7 @@ def write_driver(pipelines: list[Emitted]) -> str:
 }}"""
     )
     text = "\n".join(lines) + "\n"
-    if pipelines[0].runtime is ASCENDCL:
+    if pipelines[0].runtime.words is ASCENDCL.words:
         return text
     for word, other in CUDA_WORDS.items():
         text = text.replace(word, other)
@@ -360,7 +360,7 @@ def build(folder: Path, pipelines: list[Emitted], *flags: str) -> Path:
             (folder / name).write_text(text, encoding="utf-8")
     (folder / "driver.cpp").write_text(write_driver(pipelines), encoding="utf-8")
     program = folder / "driver"
-    emulator = build_emulator("ascendcl" if pipelines[0].runtime is ASCENDCL else "cudart")
+    emulator = build_emulator("ascendcl" if pipelines[0].runtime.words is ASCENDCL.words else "cudart")
     command = [*emulator.compiler, *FLAGS, *flags, str(folder / "driver.cpp"), *emulator.flags(), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]

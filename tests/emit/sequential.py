@@ -46,8 +46,9 @@ def size_of(buffer: str, index: int, capacity: int) -> int:
 class Sequential:
     """Executes a plan for given counts; ``memory`` and ``log`` are the result."""
 
-    def __init__(self, plan: Plan, counts: dict[str, int]) -> None:
+    def __init__(self, plan: Plan, counts: dict[str, int], phases: dict[str, int] | None = None) -> None:
         self.plan, self.counts = plan, counts
+        self.phases = phases or {}  # functions that are told their iteration modulo something
         self.versioned = {a.buffer for op in plan.ops() for a in op.accesses if a.version is not None}
         self.memory: dict[tuple[str, int], bytearray] = {}
         self.used: dict[tuple[str, int], int] = {}
@@ -135,7 +136,10 @@ class Sequential:
     def _call(self, op: Op, keys: list[tuple[str, int]], indices: dict[str, int]) -> None:
         assert op.function is not None
         mix = fnv(op.function.encode())
-        for value in indices.values():
+        told = list(indices.values())
+        if op.function in self.phases and told:
+            told[0] %= self.phases[op.function]
+        for value in told:
             mix = (mix * 31 + value) & MASK
         names = name_parameters(op)
         for access, key in zip(op.accesses, keys, strict=True):

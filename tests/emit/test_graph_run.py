@@ -1,0 +1,83 @@
+"""Captured loops replay to what the plan means: every launch in another order that the graph allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dagsched.emit.acl_graph import ASCENDCL_GRAPH, emit_acl_graph
+from dagsched.emit.cpp_graph import GraphProgram, plan_graphs
+from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
+from dagsched.plan.model import Loop, Op, OpKind
+from tests.emit.agreement import agrees
+from tests.emit.driver import Emitted, build, run_cases
+from tests.emit.pipelines import PLANS, Pipeline, compile_file
+
+COUNTS = (0, 1, 2, 7, 8, 13, 31, 100)
+ON_CUDA = ["detector", "mixed", "names", "denoise"]
+ON_ASCENDCL = ["denoise", "names"]
+
+
+class Graphs:
+    """A plan with captured loops, for one runtime."""
+
+    def __init__(self, name: str, *, cuda: bool) -> None:
+        self.pipeline: Pipeline = compile_file(PLANS / f"{name}.yaml")
+        compiled = self.pipeline.compiled
+        runtime = CUDA_GRAPH if cuda else ASCENDCL_GRAPH
+        self.program: GraphProgram = plan_graphs(compiled, runtime, host_calls=cuda)
+        files = emit_cuda_graph(compiled) if cuda else emit_acl_graph(compiled)
+        self.emitted = Emitted(self.program.calls, self.program.names, files, runtime)
+
+    def phases(self) -> dict[str, int]:
+        """The functions that are told a phase, and modulo what."""
+        loops = {loop.repeat.index: loop.window.size for loop in self.program.loops}
+        found = {}
+        for item in self.pipeline.compiled.resolved.items:
+            for op in item.body if isinstance(item, Loop) and item.index in loops else ():
+                if isinstance(op, Op) and op.kind is OpKind.COMPUTE and isinstance(item, Loop):
+                    found[op.function or op.name] = loops[item.index]
+        return found
+
+
+@pytest.fixture(scope="module")
+def on_cuda() -> list[Graphs]:
+    return [Graphs(name, cuda=True) for name in ON_CUDA]
+
+
+@pytest.fixture(scope="module")
+def on_ascendcl() -> list[Graphs]:
+    return [Graphs(name, cuda=False) for name in ON_ASCENDCL]
+
+
+@pytest.fixture(scope="module")
+def cuda_program(on_cuda: list[Graphs], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("graphs"), [graphs.emitted for graphs in on_cuda], "-fsanitize=address")
+
+
+@pytest.fixture(scope="module")
+def ascendcl_program(on_ascendcl: list[Graphs], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("graphs"), [graphs.emitted for graphs in on_ascendcl])
+
+
+def _check(graphs: Graphs, number: int, program: Path) -> None:
+    counts = [min(count, 3) if graphs.pipeline.plan.name == "mixed" else count for count in COUNTS]
+    cases = [(count, seed) for count in dict.fromkeys(counts) for seed in (0, 1, 2)]
+    answers = run_cases(program, [graphs.pipeline.command(number, count, seed) for count, seed in cases])
+    for (count, _), answer in zip(cases, answers, strict=True):
+        assert answer[-1] == {"alive": 0}
+        half = answer.index({"again": True})
+        for run in (answer[:half], answer[half + 1 : -1]):
+            assert not [line for line in run if "code" in line], run
+            agrees(graphs.pipeline, graphs.pipeline.counts(count), run, graphs.phases())
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_cuda_graphs(name: str, on_cuda: list[Graphs], cuda_program: Path) -> None:
+    _check(on_cuda[ON_CUDA.index(name)], ON_CUDA.index(name), cuda_program)
+
+
+@pytest.mark.parametrize("name", ON_ASCENDCL)
+def test_ascendcl_graphs(name: str, on_ascendcl: list[Graphs], ascendcl_program: Path) -> None:
+    _check(on_ascendcl[ON_ASCENDCL.index(name)], ON_ASCENDCL.index(name), ascendcl_program)
