@@ -48,7 +48,7 @@ def wait_texts(schedule: dagsched.Schedule) -> list[str]:
 def test_there_are_examples() -> None:
     """An empty folder must not pass for a tested one."""
     assert {path.stem for path in PLANS} == {
-        "add_one", "batches", "chunks", "detector", "dynamic_shape", "heads", "video",
+        "add_one", "batches", "chunks", "denoise", "detector", "dynamic_shape", "heads", "video",
     }  # fmt: skip
     assert [path.name for path in SCHEDULES] == ["batches.schedule.yaml", "detector.schedule.yaml"]
 

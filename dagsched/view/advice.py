@@ -131,6 +131,7 @@ ADVICE: dict[str, str] = {
     "E103": "access all of the buffer, or remove `dynamic: true` from it",
     "E104": "change what the message names, or emit another target",
     "E105": "use smaller factors, a divisor such as `max(1, n)`, and only parameters and loop indices",
+    "E106": "emit the target without graphs, or change what the message names for each loop",
     "R101": "run what `dagsched compile` made of a plan",
     "R102": "use `cpu`, `simulate`, or another that `dagsched run --help` lists",
     "R103": "use a name that stands under `params:`",

@@ -130,6 +130,7 @@ CODES: dict[str, str] = {
     "E103": "an op touches a region of a buffer whose size varies",
     "E104": "the target cannot express something that the schedule does",
     "E105": "an expression overflows 64 bits, divides by what can be 0, or uses an unknown name",
+    "E106": "no loop of the plan can be captured in a graph",
     "R101": "the schedule has steps that no backend runs: those of hand-written schedules",
     "R102": "there is no backend of that name",
     "R103": "the plan has no parameter of that name",

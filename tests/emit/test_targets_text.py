@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from dagsched.compiler import compile_plan
+from dagsched.diagnostics import PlanError
 from dagsched.emit.targets import emit_targets
-from tests.emit.headers import cache_folder
+from tests.emit.headers import cache_folder, find_headers
 from tests.emit.pipelines import EXAMPLES, PLANS, read
 
 FILES = [*sorted(EXAMPLES.glob("*.yaml")), *sorted(PLANS.glob("*.yaml"))]
@@ -23,6 +25,7 @@ STYLE = (
     "PenaltyBreakBeforeFirstCallParameter: 1000}"
 )
 BIN = Path(sys.executable).parent
+FAKE_ACL = Path(__file__).parent / "fake_acl"
 FAKE_HIP = Path(__file__).parent / "fake_hip"
 REAL_HIP = Path("/usr/include/hip/hip_runtime.h")
 NVCC_FLAGS = ["-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
@@ -32,8 +35,17 @@ COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 @pytest.fixture(scope="module")
 def emitted() -> dict[Path, dict[str, str]]:
     """The files of every plan, by the plan's file."""
-    targets = ["cuda-cpp", "pyacl"]
-    return {path: emit_targets(compile_plan(read(path)), targets) for path in FILES}
+    return {path: _emit(path) for path in FILES}
+
+
+def _emit(path: Path) -> dict[str, str]:
+    """What all targets of this test write; those with graphs only where a loop can be captured."""
+    compiled = compile_plan(read(path))
+    files = emit_targets(compiled, ["cuda-cpp", "pyacl"])
+    for target in ("acl-graph", "cuda-graph"):
+        with contextlib.suppress(PlanError):
+            files |= emit_targets(compiled, target)
+    return files
 
 
 def _write(folder: Path, emitted: dict[Path, dict[str, str]], group: Path, *endings: str) -> list[str]:
@@ -52,7 +64,7 @@ def _cuda_units(folder: Path, emitted: dict[Path, dict[str, str]]) -> list[str]:
     headers = [
         name
         for group in (EXAMPLES, PLANS)
-        for name in _write(folder, emitted, group, ".hpp", ".h")
+        for name in _write(folder, emitted, group, "_cuda.hpp", "_cuda_graph.hpp", ".h")
         if name.endswith(".hpp")
     ]
     _write(folder, emitted, EXAMPLES, "_main.cu")
@@ -95,6 +107,22 @@ def test_the_same_source_builds_for_hip(headers: str, emitted: dict[Path, dict[s
         assert done.returncode == 0, done.stderr[:4000]
 
 
+@pytest.mark.parametrize("headers", ["ours", "real"])
+def test_ascendcl_graphs_compile(headers: str, emitted: dict[Path, dict[str, str]], tmp_path: Path) -> None:
+    include = FAKE_ACL if headers == "ours" else find_headers()
+    if include is None:
+        pytest.skip("NOT COMPILED AGAINST ASCENDCL: `python tests/emit/headers.py` gets its headers")
+    units = [*_write(tmp_path, emitted, EXAMPLES, "_acl_graph.hpp", "_acl_graph_main.cpp")]
+    assert "denoise_acl_graph_main.cpp" in units
+    for compiler in COMPILERS:
+        command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem", str(include)]
+        done = subprocess.run(
+            [*command, *(unit for unit in units if unit.endswith(".cpp"))],
+            capture_output=True, text=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[:4000]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_cpp_is_formatted(path: Path, emitted: dict[Path, dict[str, str]]) -> None:
     program = shutil.which("clang-format", path=str(BIN)) or "clang-format"
@@ -126,7 +154,7 @@ def test_python_is_formatted_typed_and_clean(emitted: dict[Path, dict[str, str]]
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_same_plan_gives_the_same_bytes(path: Path, emitted: dict[Path, dict[str, str]]) -> None:
-    assert emit_targets(compile_plan(read(path)), ["cuda-cpp", "pyacl"]) == emitted[path]
+    assert _emit(path) == emitted[path]
     for text in emitted[path].values():
         assert text.endswith("\n")
         assert not text.endswith("\n\n")
@@ -134,5 +162,8 @@ def test_the_same_plan_gives_the_same_bytes(path: Path, emitted: dict[Path, dict
 
 
 def test_golden_listings(emitted: dict[Path, dict[str, str]], golden: Callable[[str, str], None]) -> None:
-    for name, text in emitted[EXAMPLES / "detector.yaml"].items():
+    graphs = {n: t for n, t in emitted[EXAMPLES / "denoise.yaml"].items() if n.endswith("_graph.hpp")}
+    for name, text in (emitted[EXAMPLES / "detector.yaml"] | graphs).items():
+        if name.startswith("detector_cuda_graph"):
+            continue  # one listing of graphs is enough
         golden(f"emit/{name}{'.txt' if name.endswith('.py') else ''}", text)  # not for linters and the like

@@ -397,6 +397,25 @@ class HostCalls {
     return code;
   }
 
+  /// Runs a host function now, unless one has failed, and keeps its failure.
+  template <class Body>
+  void execute(const Place& place, const Body& body) noexcept {
+    if (failed()) return;
+    Failure failure;
+    try {
+      failure.code = body();
+    } catch (...) {
+      failure.code = ACL_ERROR_FAILURE;
+      keep_exception(failure);
+    }
+    if (failure.code == ACL_SUCCESS) return;
+    failure.place = place;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed()) return;
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
+  }
+
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
   /// The first failure since the last call, for a caller that has synchronised the streams.
@@ -415,25 +434,8 @@ class HostCalls {
 
   static void run(void* argument) noexcept {
     Call* call = static_cast<Call*>(argument);
-    call->owner->execute(*call);
+    call->owner->execute(call->place, call->body);
     call->owner->give_back(call);
-  }
-
-  void execute(const Call& call) noexcept {
-    if (failed()) return;
-    Failure failure;
-    try {
-      failure.code = call.body();
-    } catch (...) {
-      failure.code = ACL_ERROR_FAILURE;
-      keep_exception(failure);
-    }
-    if (failure.code == ACL_SUCCESS) return;
-    failure.place = call.place;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (failed()) return;
-    failure_ = std::move(failure);
-    failed_.store(true, std::memory_order_release);
   }
 
   Call* take() {
