@@ -1,7 +1,7 @@
 """Target ``acl-graph``: loops are captured and replayed through aclmdlRI.
 
-Host functions in a loop are not captured: no document says that aclrtLaunchHostFunc may be. Capturing is not supported
-on Atlas inference 310P and Atlas training 910 products.
+Host functions in a loop are not captured: no document says that aclrtLaunchHostFunc may be. The runtime refuses to
+capture on Atlas 200I/500 A2 (310B) and Atlas training (910) products.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _scaled(expr: Binary, left: Movement, right: Movement) -> Movement | None:
         return (lcm(left[0], right[0]), 0) if left[1] == right[1] == 0 else None
     if left[1] == right[1] == 0:
         return lcm(left[0], right[0]), 0
-    if not isinstance(expr.right, Int):
+    if not isinstance(expr.right, Int) or expr.right.value == 0:
         return None
     divisor = abs(expr.right.value)
     times = divisor // gcd(left[1], divisor)
