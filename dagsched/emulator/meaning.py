@@ -148,9 +148,9 @@ def _block(meaning: Meaning, key: Key) -> Block:
     return block
 
 
-def _part(meaning: Meaning, access: Access, indices: Mapping[str, int], data: NDArray[numpy.generic], used: int) -> (
-    NDArray[numpy.generic]
-):
+def _part(
+    meaning: Meaning, access: Access, indices: Mapping[str, int], data: NDArray[numpy.generic], used: int
+) -> NDArray[numpy.generic]:
     """The part of a block's bytes (or marks) that an access touches, as a view."""
     buffer = meaning.plan.buffers[access.buffer]
     if buffer.dynamic:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import HealthCheck, assume, configuration, event, given, settings
 from hypothesis import strategies as st
 
 from dagsched.compiler import compile_plan
