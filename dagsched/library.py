@@ -124,12 +124,13 @@ class Schedule:
 
 
 def schedule_files(compiled: Compiled, targets: str | Sequence[str]) -> dict[str, str]:
-    """The files of a compiled plan by name: the schedule, what the targets emit, and the proof."""
+    """The files of a compiled plan by name: the schedule, what the targets emit, the proof, and the report."""
     from dagsched.emit.targets import emit_targets
+    from dagsched.view.report_page import report_html
 
     wanted = [targets] if isinstance(targets, str) else targets
     texts = emit_targets(compiled, ["schedule", *wanted])
-    return {**texts, "proof.json": proof_text(compiled)}
+    return {**texts, "proof.json": proof_text(compiled), "report.html": report_html(compiled)}
 
 
 def proof_text(compiled: Compiled) -> str:

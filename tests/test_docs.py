@@ -121,12 +121,17 @@ def test_flow_shows_what_the_compiler_writes(tmp_path: Path) -> None:
 def test_diagnostics_page_lists_every_code(request: pytest.FixtureRequest) -> None:
     """The page ends with one row per code, in the registry's own words; ``--rewrite-golden`` writes it anew."""
     from dagsched.view.codes import CODES
+    from dagsched.view.pages import family_of
 
     assert CODES
     page = ROOT / "docs" / "diagnostics.md"
     head = "| code | means |\n|---|---|\n"
     before, _, table = page.read_text(encoding="utf-8").partition(head)
-    wanted = "".join(f"| `{code}` | {CODES[code].replace('|', chr(92) + '|')} |\n" for code in sorted(CODES))
+    wanted = "".join(
+        f"| [`{code}`](../dagsched/view/pages/{family_of(code)}.md#{code.lower()}) "
+        f"| {CODES[code].replace('|', chr(92) + '|')} |\n"
+        for code in sorted(CODES)
+    )
     if request.config.getoption("--rewrite-golden"):
         page.write_text(before + head + wanted, encoding="utf-8", newline="\n")
     else:

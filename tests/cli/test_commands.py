@@ -39,7 +39,7 @@ def test_compile_writes_into_build_name(cli: Cli, good: str, tmp_path: Path) -> 
     result = cli("compile", good)
     assert (result.status, result.err) == (0, "")
     names = {path.name for path in (tmp_path / "build" / "batches").iterdir()}
-    assert names == {"batches.schedule.json", "batches.hpp", "batches_main.cpp", "proof.json"}
+    assert names == {"batches.schedule.json", "batches.hpp", "batches_main.cpp", "proof.json", "report.html"}
     assert "proof" in result.out
     assert all(name in result.out for name in names)
 
