@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
 
 from dagsched.plan.expressions import evaluate, holds
-from dagsched.plan.model import Plan
+from dagsched.plan.model import Loop, Op, Plan
 from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule
 from tests.passes.oracle import Edge, Instance, conflicts
 
@@ -60,3 +61,20 @@ def unordered(plan: Plan, schedule: Schedule, params: dict[str, int]) -> set[Edg
         if second not in reach[first]:
             missing.add((first, second))
     return missing
+
+
+def racing(plan: Plan, schedule: Schedule, params: dict[str, int]) -> set[Edge]:
+    """Pairs whose accesses conflict and that the schedule orders in neither direction; ``after:`` is no access."""
+    graph = order_graph(schedule, params)
+    pairs = conflicts(_without_after(plan), params)
+    reach = {node: nx.descendants(graph, node) for pair in pairs for node in pair if node in graph}
+    return {(a, b) for a, b in pairs if b not in reach.get(a, ()) and a not in reach.get(b, ())}
+
+
+def _without_after(plan: Plan) -> Plan:
+    def change(item: Op | Loop) -> Op | Loop:
+        if isinstance(item, Loop):
+            return replace(item, body=tuple(map(change, item.body)))
+        return replace(item, after=())
+
+    return replace(plan, items=tuple(map(change, plan.items)))
