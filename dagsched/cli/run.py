@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dagsched.cli import run_emulated
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import compile_read, read_plan_file
@@ -24,7 +25,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="the plan's file, or - for stdin")
     parser.add_argument(
         "--backend", default="cpu", metavar="NAME",
-        help="where to run: `cpu` (threads of this machine, the default), `simulate` (the device's model), ...",
+        help="where to run: `cpu` (threads of this machine, the default), `simulate` (the device's model), `emulated` "
+        "(the emitted C++ with made-up functions, on an emulator of the device's runtime)",
     )  # fmt: skip
     parser.add_argument(
         "--functions", metavar="MODULE",
@@ -39,12 +41,17 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--trace", metavar="FILE", help="write the timeline as Chrome trace JSON")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
     parser.add_argument("--repeat", type=_repeats, default=1, metavar="N", help="run N times; report on the last one")
+    run_emulated.add_options(parser)
     parser.add_format(("text", "json"))
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Compile, run, report."""
     from pathlib import Path
+
+    run_emulated.check_options(args)
+    if args.backend == "emulated":
+        return run_emulated.run(read_plan_file(args.plan, console), args, _read_counts(args.count), console)
 
     from dagsched.library import Schedule
     from dagsched.output import write_files

@@ -85,10 +85,10 @@ def test_the_pyacl_program(tmp_path: Path) -> None:
     shown: list[tuple[int, int]] = []
 
     def launch_resize(image: int, tensor: int, stream: int) -> int:
-        return program.fake.launch(stream, lambda: _copy(image, tensor))
+        return program.runtime.launch(stream, lambda: _copy(program, image, tensor))
 
     def launch_detector(tensor: int, weights: int, boxes: int, stream: int) -> int:
-        return program.fake.launch(stream, lambda: _copy(tensor, boxes, weights))
+        return program.runtime.launch(stream, lambda: _copy(program, tensor, boxes, weights))
 
     scope: dict[str, Any] = {
         "read_frame": lambda i: i,
@@ -101,12 +101,9 @@ def test_the_pyacl_program(tmp_path: Path) -> None:
     ast.parse(text)
     exec(compile(text, "page.py", "exec"), scope)
     assert shown == [(i, 100 + i) for i in range(5)]
-    assert program.fake.alive() == 0
+    assert program.runtime.alive() == 0
 
 
-def _copy(source: int, target: int, more: int | None = None) -> None:
-    import ctypes
-
-    value = ctypes.c_ubyte.from_address(source).value
-    value += ctypes.c_ubyte.from_address(more).value if more is not None else 0
-    ctypes.c_ubyte.from_address(target).value = value
+def _copy(program: Program, source: int, target: int, more: int | None = None) -> None:
+    value = program.runtime.read(source, 1)[0] + (program.runtime.read(more, 1)[0] if more is not None else 0)
+    program.runtime.write(target, bytes([value]))

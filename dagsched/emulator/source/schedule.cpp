@@ -28,8 +28,8 @@ Stream* pick() {
   if (found.empty()) return nullptr;
   const uint64_t seed = w.options.seed;
   if (seed >= 2 && seed % 2 == 0 && (found.size() > 1 || w.waiting == 0)) {
-    const int victim = static_cast<int>((seed / 2 - 1) % static_cast<uint64_t>(std::max(1, w.stream_number)));
-    const auto at = std::find_if(found.begin(), found.end(), [victim](Stream* s) { return s->number == victim; });
+    const Stream* victim = w.streams[(seed / 2 - 1) % w.streams.size()];
+    const auto at = std::find(found.begin(), found.end(), victim);
     if (at != found.end()) found.erase(at);
     if (found.empty()) return nullptr;
   }
@@ -262,15 +262,16 @@ void advance() {
 bool wait_until(const std::function<bool()>& holds, Time until, bool patient) {
   World& w = world();
   Time moved = Clock::now();
+  const int waits = patient ? 0 : 1;  // who only looks for callbacks to run does not drive the device to its end
   while (!holds()) {
-    ++w.calls;
+    w.calls += static_cast<uint64_t>(waits);
     if (Clock::now() >= until) return false;
     const int64_t before = w.tasks_executed;
     if (w.flying == 0) {
       w.credits = 1;
-      ++w.waiting;
+      w.waiting += waits;
       dispatch();
-      --w.waiting;
+      w.waiting -= waits;
     }
     if (w.flying > 0) {
       settle(until);
