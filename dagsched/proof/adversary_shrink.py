@@ -19,6 +19,9 @@ from dagsched.proof.adversary_search import Stop, come_before
 MOST_SORTED = 24
 """Moves beyond which no sorting is tried."""
 
+FEW = 12
+"""Moves of a queue up to which every beginning is tried, and not only halves of halves."""
+
 Test = Callable[[list[Entry]], Outcome | None]
 """Runs entries; None where they do not fail as they should."""
 
@@ -32,8 +35,9 @@ def shrink(subject: Subject, outcome: Outcome, stop: Stop) -> Outcome:
     best = test(whole) or test(outcome.trail) or outcome
     if best.miss is not None and subject.program.monotone:
         shorter = _keep_needed(subject, best, test)
-        if shorter is not None:
-            return _sort(subject, shorter, test, stop)
+        if shorter is not None and len(shorter.trail) > MOST_SORTED:
+            return shorter
+        best = shorter or best
     best = _drop(best, test, stop) if best.stuck else _cut_queues(subject, best, test, stop)
     return _sort(subject, best, test, stop)
 
@@ -78,7 +82,7 @@ def _cut_queues(subject: Subject, best: Outcome, test: Test, stop: Stop) -> Outc
         for thread, count in threads.most_common():
             low, high = 0, count  # `high` is known to fail, `low` may not
             while low < high and not stop():
-                middle = (low + high) // 2
+                middle = (low + high) // 2 if count > FEW else low
                 shorter = test(_first(subject, best.trail, thread, middle))
                 if shorter is not None and len(shorter.trail) < len(best.trail):
                     best, changed = shorter, True

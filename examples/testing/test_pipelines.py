@@ -48,7 +48,7 @@ def test_detector() -> None:
     assert_proved(EXAMPLES / "detector.yaml", minimal=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(plans(ops=3, loops=1))
 def test_random_plans(plan: dagsched.Plan) -> None:
     """`plans()` draws plans for tests of your own tools; here the tool is the compiler."""

@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_a_plan_withstands_it(cli: Cli) -> None:
-    result = cli("prove", "good.yaml")
+    result = cli("prove", "good.yaml", "--examples", "10")
     assert (result.status, result.err) == (0, "")
     assert "good.yaml: ok: no interleaving departs from the plan's meaning" in result.out
     assert "decided: each piece of work was held back" in result.out
@@ -61,16 +61,16 @@ def test_a_deadlock_is_shown_with_its_heads(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_waits_are_needed_or_not(cli: Cli) -> None:
-    result = cli("prove", "consistent.yaml")
+    result = cli("prove", "consistent.yaml", "--examples", "10")
     assert result.status == 0
     assert "note[S501]" in result.out and "needless at these counts" in result.out
     assert "W: wait ready@i" in result.out
     assert "counts n = 0, 1, 2, 3, 6" in result.out
-    verbose = cli("prove", "consistent.yaml", "--verbose")
+    verbose = cli("prove", "consistent.yaml", "--examples", "10", "--verbose")
     assert "use@0 !" in verbose.out and "use@0 !" not in result.out
-    plain = cli("prove", "consistent.yaml", "--no-waits")
+    plain = cli("prove", "consistent.yaml", "--examples", "10", "--no-waits")
     assert "dropped" not in plain.out
-    counts = cli("prove", "consistent.yaml", "--counts", "5,2")
+    counts = cli("prove", "consistent.yaml", "--examples", "10", "--counts", "5,2")
     assert "counts n = 2, 5" in counts.out
 
 
@@ -84,7 +84,7 @@ def test_json_is_one_object(cli: Cli) -> None:
     checked = json.loads(cli("check", "racing.yaml", "--format", "json").out)
     named = [(race["first"]["op"], race["second"]["op"], race["buffer"]) for race in checked["races"]]
     assert (failure["first"]["op"], failure["second"]["op"], failure["buffer"]) in named
-    good = json.loads(cli("prove", "good.yaml", "--format", "json").out)
+    good = json.loads(cli("prove", "good.yaml", "--examples", "10", "--format", "json").out)
     assert good["failure"] is None and good["explored"]["exhaustive"]
     assert good["waits"] and all(wait["result"] == "needed" for wait in good["waits"])
 
@@ -98,7 +98,7 @@ def test_other_formats(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_the_same_seed_prints_the_same(cli: Cli) -> None:
-    first, second = cli("prove", "good.yaml", "--seed", "3"), cli("prove", "good.yaml", "--seed", "3")
+    first, second = cli("prove", "good.yaml", "--seed", "3", "--examples", "20"), cli("prove", "good.yaml", "--seed", "3", "--examples", "20")
     assert first.out == second.out
     assert cli("prove", "good.yaml", "--examples", "5").out != first.out
 
