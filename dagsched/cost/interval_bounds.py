@@ -44,7 +44,7 @@ def bound_intervals(run: Run, members: list[int], capacity: int, name: str, best
     limit_ticks = min(round_up((low + 1) * unit, run.unit), Fraction(most))
     if limit_ticks <= best.ticks:
         return best
-    return Bound(limit_ticks, reason=f"engine {name} has too much to do in some part of any shorter run")
+    return Bound(limit_ticks, reason=f"{name} has too much to do in some part of any shorter run")
 
 
 def _overfull(heads: _Row, ticks: _Row, tails: _Row, share: _Row, capacity: int, makespan: int) -> bool:

@@ -144,9 +144,9 @@ def _bound_engine(run: Run, members: list[int], capacity: int, name: str) -> Bou
 
 
 def _describe(run: Run, members: list[int], name: str, head: int, tail: int) -> str:
-    """``engine core is busy with 12 ops, after a and before z``."""
+    """``core is busy with 12 ops, after a and before z``."""
     inside = [p for p in members if run.heads[p] >= head and run.tails[p] >= tail]
-    text = f"engine {name} is busy with {len(inside)} ops"
+    text = f"{name} is busy with {len(inside)} ops"
     first = min(inside, key=lambda p: run.heads[p])
     if head and run.before[first]:
         newest = max(run.before[first], key=lambda p: run.heads[p] + run.ticks[p])

@@ -14,14 +14,14 @@ def bound(ticks: list[int], before: list[list[int]], lanes: int, issue: int = 0)
 
 def test_an_engine_that_is_busy_all_the_time() -> None:
     found = bound([2, 2, 2, 2], [[], [], [], []], 2)
-    assert (int(found.ticks), found.binds) == (4, "engine core is busy all the time")
+    assert (int(found.ticks), found.binds) == (4, "core is busy all the time")
 
 
 def test_work_between_what_comes_before_and_what_comes_after() -> None:
     """o0 (3) -> o1 o2 o3 (2 each) -> o4 (5) on two lanes: 3 + 6 / 2 + 5, where the path says 10 and the work 7."""
     found = bound([3, 2, 2, 2, 5], [[], [0], [0], [0], [1, 2, 3]], 2)
     assert found.ticks == 11
-    assert found.binds == "engine core is busy with 3 ops, not before o0 has ended, with o4 still to come"
+    assert found.binds == "core is busy with 3 ops, not before o0 has ended, with o4 still to come"
 
 
 def test_times_are_sums_of_durations() -> None:
@@ -45,7 +45,7 @@ def test_an_interval_that_is_too_crowded() -> None:
     assert bound_run(run, [3, 1], ["core", "dma"]).ticks == 10
     found = bound_run(run, [3, 1], ["core", "dma"], most=18)
     assert found.ticks == 16
-    assert found.binds == "engine core has too much to do in some part of any shorter run"
+    assert found.binds == "core has too much to do in some part of any shorter run"
     assert bound_run(run, [3, 1], ["core", "dma"], most=10).ticks == 10
 
 

@@ -15,6 +15,7 @@ from dagsched.view.pages import Example, Page, family_of, page_of
 from tests.cli.conftest import Cli, Result, cli  # noqa: F401 - a fixture
 
 WITHOUT: dict[str, str] = {
+    "C120": "takes an installation without OR-tools",
     "C101": "policies stay within the device's streams, and pins beyond them are P250",
     "D130": "raised for library users only: `dagsched timeline` picks a count itself",
     "E105": "a plan whose arithmetic overflows is proved for a long time before it is emitted",
