@@ -16,6 +16,7 @@ import pytest
 from dagsched.compiler import compile_plan
 from dagsched.diagnostics import PlanError
 from dagsched.emit.targets import emit_targets
+from dagsched.emulator.build import INCLUDE
 from tests.emit.headers import cache_folder, find_headers
 from tests.emit.pipelines import EXAMPLES, PLANS, read
 
@@ -25,7 +26,6 @@ STYLE = (
     "PenaltyBreakBeforeFirstCallParameter: 1000}"
 )
 BIN = Path(sys.executable).parent
-FAKE_ACL = Path(__file__).parent / "fake_acl"
 FAKE_HIP = Path(__file__).parent / "fake_hip"
 REAL_HIP = Path("/usr/include/hip/hip_runtime.h")
 NVCC_FLAGS = ["-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
@@ -109,7 +109,7 @@ def test_the_same_source_builds_for_hip(headers: str, emitted: dict[Path, dict[s
 
 @pytest.mark.parametrize("headers", ["ours", "real"])
 def test_ascendcl_graphs_compile(headers: str, emitted: dict[Path, dict[str, str]], tmp_path: Path) -> None:
-    include = FAKE_ACL if headers == "ours" else find_headers()
+    include = INCLUDE if headers == "ours" else find_headers()
     if include is None:
         pytest.skip("NOT COMPILED AGAINST ASCENDCL: `python tests/emit/headers.py` gets its headers")
     units = [*_write(tmp_path, emitted, EXAMPLES, "_acl_graph.hpp", "_acl_graph_main.cpp")]

@@ -401,7 +401,11 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(exec, handle, flags);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long) {
   CUDA_CALL(work);
   const auto at = graphs.find(reinterpret_cast<const Graph*>(handle));
   if (exec == nullptr || at == graphs.end()) return refuse(cudaErrorInvalidValue, "that is no graph");
