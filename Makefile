@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_FLAGS ?=
 
-.PHONY: demo test check lint format schemas golden judges nightly clean
+.PHONY: demo test check lint format schemas golden judges nightly soak clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -46,6 +46,11 @@ golden: $(VENV)/.installed-dev
 # The checker, brute force and the adversary must say the same of 10,000 random schedules (some minutes).
 judges: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/proof/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
+
+# A long run in which nothing may grow, and ten thousand random plans with random sleeps (an hour or so).
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.soak
+	DAGSCHED_RUN_PLANS=10000 $(BIN)/pytest -q tests/run/test_meaning.py -k random
 
 # The same tests with many more random plans (an hour or so).
 nightly: $(VENV)/.installed-dev

@@ -26,7 +26,7 @@ class Halt(BaseException):
 
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-_LOOK_AGAIN = -1.0 if _GIL else 0.02
+LOOK_AGAIN = -1.0 if _GIL else 0.02
 """Seconds after which a sleeper looks again by itself; -1: never, it will be woken."""
 
 
@@ -73,7 +73,7 @@ class Board:
             if self.halted:
                 self.asleep_on[thread] = -1
                 raise Halt
-            self._beds[thread].acquire(timeout=_LOOK_AGAIN)
+            self._beds[thread].acquire(timeout=LOOK_AGAIN)
             self.slept[thread] = True
         self.asleep_on[thread] = -1
         if self.halted:
@@ -85,8 +85,8 @@ class Board:
         self.asleep_on[thread] = record
         if self.progress[record] <= needed and not self.halted:
             pause = -1.0 if timeout is None else max(0.0, timeout)
-            if _LOOK_AGAIN > 0:
-                pause = _LOOK_AGAIN if pause < 0 else min(pause, _LOOK_AGAIN)
+            if LOOK_AGAIN > 0:
+                pause = LOOK_AGAIN if pause < 0 else min(pause, LOOK_AGAIN)
             self._beds[thread].acquire(timeout=pause)
         self.asleep_on[thread] = -1
 

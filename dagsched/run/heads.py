@@ -50,5 +50,5 @@ def _awaited(setup: Setup, record: int, needed: int) -> str:
         return f"`{instance(point.op, needed if looped else None)}` on `{program.streams[point.stream].name}`"
     if record == setup.taken:
         return "somebody to fetch results"
-    param = next(param for param, numbers in setup.source_numbers.items() if record in (numbers.pulled, numbers.begun))
+    param = next(param for param, number in setup.pulled.items() if number == record)
     return f"item {needed} of `{param}`" if needed < ENDLESS - 1 else f"the end of `{param}`"

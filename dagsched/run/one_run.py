@@ -34,7 +34,6 @@ class _Feed:
     source: Source
     section: Section
     leader: int
-    begun: Callable[[int], None]
 
 
 class Run:
@@ -58,11 +57,9 @@ class Run:
         sections = {param: find_lead(setup.program, param) for param in self.counts.sources}
         takers = self._find_takers(sections)
         for param, iterable in self.counts.sources.items():
-            numbers = setup.source_numbers[param]
-            source = Source(setup.board, param, iterable, numbers, takers[param], self._readers(param))
-            section = sections[param]
-            begun = setup.board.recorder(numbers.begun, (numbers.thread,))
-            self._feeds[param] = _Feed(source, section, self._leader(section, takers[param]), begun)
+            pulled, section = setup.pulled[param], sections[param]
+            source = Source(setup.board, param, iterable, pulled, takers[param], self._readers(param))
+            self._feeds[param] = _Feed(source, section, self._leader(section, takers[param]))
             for op in takers[param]:
                 self._takes[op] = _taker(source, op)
         parts = self._parts(sink, deliver)
@@ -87,7 +84,8 @@ class Run:
     def over(self) -> None:
         """Every thread has come to its end."""
         setup = self.setup
-        self.end = perf_counter_ns()
+        with self._lock:
+            self.end = perf_counter_ns()
         for feed in self._feeds.values():
             feed.source.end()
         setup.board.progress[setup.delivered] = ENDLESS
@@ -99,11 +97,13 @@ class Run:
             feed.source.end()
 
     def fail(self, failure: ExecutionError, cause: BaseException | None) -> None:
-        """End the run for this reason, unless there is one already."""
+        """End the run for this reason, unless there is one already; what is over cannot fail."""
         with self._lock:
+            if self.end:
+                return
             if self.failure is None:
                 self.failure, self.cause = failure, cause
-        self.setup.board.halt()
+            self.setup.board.halt()
         self.end_sources()
 
     # What threads do
@@ -130,7 +130,7 @@ class Run:
             if feed.section.number == section.number:
                 for i in itertools.count():
                     if feed.leader == me:
-                        feed.begun(i)
+                        feed.source.ask(i)
                     if not feed.source.has(me, i):
                         return
                     for step in steps:

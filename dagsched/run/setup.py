@@ -15,15 +15,14 @@ from dagsched.run.exclusive import find_exclusive
 from dagsched.run.follow import Desk, Part, find_sleepers
 from dagsched.run.functions import Functions, Plug, plug_functions
 from dagsched.run.program import OpPoint, Program, StreamProgram, split_streams
-from dagsched.run.sources import SourceNumbers
 
 
 @dataclass(slots=True)
 class Setup:
     """``points`` and ``stream_of`` are by op; an op's number is its place in ``names``.
 
-    ``delivered`` and ``taken`` count results for a consumer, whose bed is ``consumer``. ``params`` holds the values of
-    the run that goes on.
+    ``delivered`` and ``taken`` count results for a consumer, whose bed is ``consumer``, ``pulled`` the items of each
+    parameter's source. ``params`` holds the values of the run that goes on.
     """
 
     compiled: Compiled
@@ -39,7 +38,7 @@ class Setup:
     delivered: int
     taken: int
     consumer: int
-    source_numbers: dict[str, SourceNumbers]
+    pulled: dict[str, int]
     sleepers: dict[int, tuple[int, ...]]
     locks: dict[str, list[AbstractContextManager[Any]]]
     kept: list[list[Part]] | None = field(default=None)
@@ -61,11 +60,8 @@ def set_up(compiled: Compiled, functions: Functions | None, backend: Backend) ->
             points[point.op.name] = point
             stream_of[point.op.name] = stream
     streams, records = len(program.streams), len(program.records)
-    source_numbers = {
-        param: SourceNumbers(records + 2 + 2 * n, records + 3 + 2 * n, streams + 1 + n)
-        for n, param in enumerate(program.plan.params)
-    }
-    board = Board(records + 2 + 2 * len(source_numbers), streams + 1 + len(source_numbers))
+    pulled = {param: records + 2 + n for n, param in enumerate(program.plan.params)}
+    board = Board(records + 2 + len(pulled), streams + 1)
     params: dict[str, int] = {}
     numbers = {name: number for number, name in enumerate(points)}
     backend.open(program, board, params)
@@ -83,7 +79,7 @@ def set_up(compiled: Compiled, functions: Functions | None, backend: Backend) ->
         delivered=records,
         taken=records + 1,
         consumer=streams,
-        source_numbers=source_numbers,
+        pulled=pulled,
         sleepers=find_sleepers(program),
         locks=_make_locks(program),
     )

@@ -11,27 +11,19 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dagsched.diagnostics import closest
 from dagsched.plan.expressions import Name, names_in, names_in_condition
 from dagsched.plan.model import Plan
-from dagsched.run.board import Board, Halt
+from dagsched.run.board import LOOK_AGAIN, Board
 from dagsched.run.errors import refuse
 from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint
 
 ENDLESS = 2**62
 """The progress of a source that has ended, and the count of one that has not."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceNumbers:
-    """Where a source keeps count: of items that have come and of iterations begun; and its thread's bed."""
-
-    pulled: int
-    begun: int
-    thread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +142,10 @@ def names_of_part(section: Section, points: Iterable[Point]) -> frozenset[str]:
 class Source:
     """One source in one run: the thread that asks it, and the items that wait for their ops.
 
-    ``takers`` are the ops that take items, each once an iteration and in order.
+    ``takers`` are the ops that take items, each once an iteration and in order; ``pulled`` is the number of the board's
+    counter of items that have come, ``readers`` are the streams that wait for them.
+    A source may sleep for as long as it likes, so that its thread can outlive the run. Once ``count`` is known, nothing
+    that the thread does reaches the board any more.
     """
 
     def __init__(
@@ -158,26 +153,28 @@ class Source:
         board: Board,
         param: str,
         iterable: Iterable[Any],
-        numbers: SourceNumbers,
+        pulled: int,
         takers: Iterable[str],
         readers: tuple[int, ...],
     ) -> None:
         self.board = board
         self.param = param
         self.iterable = iterable
-        self.pulled, self.begun, self.thread_number = numbers.pulled, numbers.begun, numbers.thread
+        self.pulled = pulled
         self.waiting: dict[str, deque[Any]] = {op: deque() for op in takers}
         self.readers = readers
         self.count = ENDLESS
-        self._come = 0
+        self._come = self._asked = 0
+        self._asleep = False
         self._lock = threading.Lock()
+        self._bed = threading.Lock()
+        self._bed.acquire()
         self._note = board.recorder(self.pulled, readers)
 
     def start(self, ended: Callable[[int], None], failed: Callable[[BaseException, int], None]) -> None:
         """Begin to ask; ``ended`` is told the count, ``failed`` what the source raised, and for which item."""
-        self._ended = ended
-        thread = threading.Thread(target=self._work, args=(failed,), name=f"dagsched:{self.param}", daemon=True)
-        thread.start()
+        self._ended, self._failed = ended, failed
+        threading.Thread(target=self._work, name=f"dagsched:{self.param}", daemon=True).start()
 
     def end(self) -> None:
         """Take no more items than have come."""
@@ -189,6 +186,13 @@ class Source:
             self.board.progress[self.pulled] = ENDLESS
         for reader in self.readers:
             self.board.wake(reader)
+        self._wake()
+
+    def ask(self, i: int) -> None:
+        """The first stream to use items begins iteration i: item i + 1 may be asked for."""
+        self._asked = i + 1
+        if self._asleep:
+            self._wake()
 
     def has(self, thread: int, i: int) -> bool:
         """Whether iteration i exists; sleeps until that is known."""
@@ -200,26 +204,36 @@ class Source:
         """Sleep until the count is known."""
         self.board.await_record(thread, self.pulled, ENDLESS - 1)
 
-    def _work(self, failed: Callable[[BaseException, int], None]) -> None:
+    def _wake(self) -> None:
+        self._asleep = False
+        with suppress(RuntimeError):  # it has been called already
+            self._bed.release()
+
+    def _await_demand(self, number: int) -> None:
+        """Sleep until item ``number`` may be asked for, or the count is known."""
+        while self._asked < number and self.count == ENDLESS:
+            self._asleep = True
+            if self._asked < number and self.count == ENDLESS:
+                self._bed.acquire(timeout=LOOK_AGAIN)
+        self._asleep = False
+
+    def _work(self) -> None:
         number = 0
         try:
             iterator: Iterator[Any] = iter(self.iterable)
             while self.count == ENDLESS:
-                if number:
-                    self.board.await_record(self.thread_number, self.begun, number - 1)
                 item = next(iterator, self)
                 if item is self:
                     self.end()
                     return
                 with self._lock:
-                    if self.count != ENDLESS or self.board.halted:
+                    if self.count != ENDLESS:
                         return
                     for line in self.waiting.values():
                         line.append(item)
-                    self._come = number + 1
-                    self._note(number)
-                number += 1
-        except Halt:
-            return
+                    self._come = number = number + 1
+                    self._note(number - 1)
+                self._await_demand(number)
         except BaseException as error:  # noqa: BLE001 - whatever the source raises is told to the caller
-            failed(error, number)
+            if self.count == ENDLESS:
+                self._failed(error, number)

@@ -100,6 +100,23 @@ def test_no_op_starts_after_a_failure() -> None:
         assert started == seen
 
 
+def test_many_short_runs_with_sources_of_which_some_fail() -> None:
+    """What an earlier run has left asleep (a source's thread) must not disturb a later one."""
+    broken = False
+
+    def read(item: int, a: Any) -> None:
+        if broken and item == 12:
+            raise ValueError(item)
+
+    with schedule_of(PIPELINE).executor(_functions(read=read)) as executor:
+        for number in range(300):
+            broken = number % 3 == 0
+            try:
+                assert executor.run(n=iter(range(20)), timeout=20).iterations == 20
+            except dagsched.ExecutionError as error:
+                assert broken and error.op == "read"
+
+
 def test_exit_of_the_interpreter_in_an_op_is_a_failure_too() -> None:
     def show(b: Any) -> None:
         raise SystemExit(3)
