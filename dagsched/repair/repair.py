@@ -82,7 +82,10 @@ def repair_schedule(schedule: Schedule, *, keep_waits: bool = False, report: Rep
     if not keep_waits:
         trial = _drop_resets(trial)
     minimised = drop_needless(trial, own_only=keep_waits)
-    trial = merge_waits(_name_blockers(minimised.trial, start))
+    merged = merge_waits(_name_blockers(minimised.trial, start))
+    if merged is not minimised.trial:
+        minimised = drop_needless(merged, own_only=keep_waits)
+    trial = minimised.trial
     draft = trial.draft.without_empty_loops()
     trial = (try_draft(draft) or trial) if draft != trial.draft else trial
     after = check_schedule(trial.built.schedule)

@@ -71,7 +71,8 @@ def _issue_earlier(
             if any(isinstance(family.steps[number], LoopStep) for number in between):
                 continue
             mine = _streams(family.steps[opener])
-            block = [number for number in between if _streams(family.steps[number]) & mine]
+            with_it = [number for number in between if _streams(family.steps[number]) & mine]
+            block = [number for number in with_it if not _waits_alike(family.steps[number], head.step)]
             moved = draft
             reason = f"`{step_text(head.step)}` waits for it, and it was issued only behind what that holds up"
             for number in (*block, opener):
@@ -81,6 +82,13 @@ def _issue_earlier(
 
 def _streams(step: AnyStep) -> frozenset[Indexed | None]:
     return frozenset(streams_of(step)) or frozenset((None,))
+
+
+def _waits_alike(step: AnyStep, head: AnyStep) -> bool:
+    """Whether a step waits for what the head waits for, and so cannot come before that either."""
+    return isinstance(step, EventStep) and isinstance(head, EventStep) and (step.action, step.event) == (
+        head.action, head.event
+    )  # fmt: skip
 
 
 def _wait_for_reset(draft: Draft, built: Built, family: Family, run: Run, head: Node) -> Iterator[Draft]:
