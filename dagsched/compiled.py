@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dagsched.cost.depths import RingChoice
 from dagsched.cost.model import Device
@@ -20,7 +20,8 @@ class Compiled:
     ``plan`` is as written, ``resolved`` has rings, versions and flat loops; ``streams`` maps each op's name to its
     stream; ``warnings`` are what the user should look at. Counts: ``waits_found`` cross-stream hazards before
     elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles. ``rings`` says how the depths of
-    rings were chosen, where there was a choice.
+    rings were chosen, where there was a choice. ``shifts`` says which ops of loops are issued rounds late (software
+    pipelining), ``unshifted`` how many seconds it would take otherwise.
     """
 
     plan: Plan
@@ -35,4 +36,6 @@ class Compiled:
     waits_kept: int
     handles: int
     rings: RingChoice | None = None
+    shifts: dict[str, int] = field(default_factory=dict)
+    unshifted: float | None = None
     warnings: tuple[Diagnostic, ...] = ()

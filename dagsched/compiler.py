@@ -6,14 +6,17 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dagsched.choice.choose import Effort, choose_schedule
 from dagsched.compiled import Compiled
+from dagsched.cost.depths import RingChoice
 from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
-from dagsched.cost.loop_graph import ring_edges
+from dagsched.cost.loop_graph import LoopGraph, RingEdges, bound_loops, build_graphs, ring_edges
 from dagsched.cost.model import Device
 from dagsched.cost.predict import Measured, measure_schedule, predict_schedule
+from dagsched.cost.queues import TICKS
 from dagsched.diagnostics import Diagnostic, LimitError, ProofError
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
@@ -23,12 +26,16 @@ from dagsched.plan.writer import plan_digest
 from dagsched.proof.model import Proof
 from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.assemble import assemble_schedule
-from dagsched.schedule.depths import choose_ring_depths, with_depths
+from dagsched.schedule.depths import choose_ring_depths, make_search, with_depths
 from dagsched.schedule.events import Recording, allocate_events
 from dagsched.schedule.model import Schedule
+from dagsched.schedule.pipeline import name_shifts, shift_loops
 from dagsched.schedule.rules import fold_waits
 from dagsched.schedule.streams import Assignment, stream_names
 from dagsched.schedule.waits import find_needs
+
+GAIN = Fraction(999, 1000)
+"""Ops are shifted where that brings a loop below this share of its time."""
 
 
 def compile_plan(
@@ -49,22 +56,25 @@ def compile_plan(
     edges = ring_edges(ordered)
     choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort, rearrange=not edges.ranges)
     resolved, assignment = choice.sweep.plan, choice.assignment
-
-    def measure(depths: dict[str, int]) -> Measured:
-        parts = _build(plan, with_depths(ordered, resolved, depths), assignment)
-        return measure_schedule(parts.schedule, op_costs(resolved, device), device)
-
-    rings = choose_ring_depths(edges, resolved, assignment, device, measure, table=ring_table)
-    resolved = with_depths(ordered, resolved, rings.chosen.depths if rings else {})
-    hazards = find_hazards(resolved)
-    built = _build(plan, resolved, assignment)
-    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit)
-    schedule, recordings = replace(built.schedule, predicted=predicted), built.recordings
-    handles = sum({recording.event: recording.ring for recording in recordings}.values())
-    _require_limits(plan, device, len(schedule.streams), handles)
-    proof = verify_schedule(plan, schedule, device.limits)
+    graphs = build_graphs(resolved, edges, assignment.stream_of, op_costs(resolved, device), device)
+    fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, ring_table)
+    assert fixed is not None  # without shifts the shortest rings will do, and they fit
+    proof = _verify(plan, fixed, device)
+    moved = shift_loops(graphs, bound_loops(resolved, edges, op_costs(resolved, device), device))
+    unshifted = None
+    if moved is not None:
+        late = _fix(plan, ordered, resolved, edges, moved, assignment, device, ring_table)
+        if late is not None and late.measured.ticks < fixed.measured.ticks * GAIN:
+            shifted_proof = _verify(plan, late, device)
+            if shifted_proof.holds:
+                fixed, proof, unshifted = late, shifted_proof, fixed.measured
     if not proof.holds:
         raise ProofError(_describe(plan, proof))
+    resolved, built = fixed.resolved, fixed.built
+    hazards = find_hazards(resolved)
+    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit)
+    schedule = replace(built.schedule, predicted=predicted)
+    handles = _count_handles(built)
     return Compiled(
         plan=plan,
         resolved=resolved,
@@ -77,7 +87,9 @@ def compile_plan(
         waits_found=built.found,
         waits_kept=built.kept,
         handles=handles,
-        rings=rings,
+        rings=fixed.rings if edges.ranges else None,
+        shifts=fixed.shifts,
+        unshifted=None if unshifted is None else float(unshifted.ticks / TICKS),
         warnings=(*find_warnings(resolved), *choice.findings, *_warn_of_bounds(plan, proof)),
     )
 
@@ -92,15 +104,60 @@ class _Built:
     kept: int
 
 
-def _build(plan: Plan, resolved: Plan, assignment: Assignment) -> _Built:
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """A plan with rings and shifts chosen, what was built of it, and what that takes."""
+
+    resolved: Plan
+    rings: RingChoice
+    shifts: dict[str, int]
+    built: _Built
+    measured: Measured
+
+
+def _fix(
+    plan: Plan,
+    ordered: Plan,
+    resolved: Plan,
+    edges: RingEdges,
+    graphs: list[LoopGraph],
+    assignment: Assignment,
+    device: Device,
+    table: bool,
+) -> _Fixed | None:
+    """Choose ring depths for loops with ops shifted as the graphs say; None where memory is too small for that."""
+    shifts, costs = name_shifts(graphs), op_costs(resolved, device)
+
+    def measure(depths: dict[str, int]) -> Measured:
+        parts = _build(plan, with_depths(ordered, resolved, depths), assignment, shifts)
+        return measure_schedule(parts.schedule, costs, device)
+
+    rings = choose_ring_depths(make_search(edges, resolved, graphs, device), measure, table=table)
+    if rings is None:
+        return None
+    resolved = with_depths(ordered, resolved, rings.chosen.depths)
+    built = _build(plan, resolved, assignment, shifts)
+    return _Fixed(resolved, rings, shifts, built, measure_schedule(built.schedule, costs, device))
+
+
+def _build(plan: Plan, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> _Built:
     """Waits, events and steps for a resolved plan on given streams."""
-    sweep = Sweep(resolved)
+    sweep = Sweep(resolved, shifts)
     stream_of = list(assignment.stream_of)
     needs = find_needs(sweep, stream_of)
     rules = fold_waits(sweep, needs, stream_of)
     recordings = allocate_events(sweep, rules)
     schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
     return _Built(schedule, recordings, needs.found, len(rules))
+
+
+def _count_handles(built: _Built) -> int:
+    return sum({recording.event: recording.ring for recording in built.recordings}.values())
+
+
+def _verify(plan: Plan, fixed: _Fixed, device: Device) -> Proof:
+    _require_limits(plan, device, len(fixed.built.schedule.streams), _count_handles(fixed.built))
+    return verify_schedule(plan, fixed.built.schedule, device.limits)
 
 
 def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:

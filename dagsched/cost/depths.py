@@ -17,7 +17,7 @@ from fractions import Fraction
 from heapq import heappop, heappush
 
 from dagsched.cost.bounds import Edge, find_slow_cycle
-from dagsched.cost.loop_graph import LoopGraph
+from dagsched.cost.loop_graph import LoopGraph, is_late
 from dagsched.plan.model import Buffer
 from dagsched.plan.rings import RingRange
 
@@ -26,6 +26,9 @@ MOST_TRIED = 3_000
 
 _NEARER = Fraction(1, 10**40)
 """Less than any difference between two ratios of times in picoseconds and distances in iterations."""
+
+ANY = Fraction(10**9)
+"""A slowdown that any depths have that the order of issue allows."""
 
 Depths = tuple[int, ...]
 
@@ -115,6 +118,9 @@ class DepthSearch:
 
     def slow_rings(self, depths: Depths, slowdown: Fraction) -> list[int] | None:
         """The rings on a cycle that is too slow (none: no depth helps), or None where there is no such cycle."""
+        late = self.late_rings(depths)
+        if late:
+            return late
         named = dict(zip(self.names, depths, strict=True))
         for graph in self.graphs:
             edges: dict[Edge, int | None] = dict.fromkeys(graph.fixed)
@@ -131,8 +137,17 @@ class DepthSearch:
         return self.step(depths, ring, range(depths[ring] + 1, self.ranges[ring].most + 1))
 
     def shorten(self, depths: Depths, ring: int) -> Depths | None:
-        """The same with one ring a step shorter."""
-        return self.step(depths, ring, range(depths[ring] - 1, self.ranges[ring].least - 1, -1))
+        """The same with one ring a step shorter, where the order of issue allows that."""
+        shorter = self.step(depths, ring, range(depths[ring] - 1, self.ranges[ring].least - 1, -1))
+        return None if shorter is None or self.late_rings(shorter) else shorter
+
+    def late_rings(self, depths: Depths) -> list[int]:
+        """The rings that are too short for the rounds by which ops are shifted."""
+        return [
+            ring
+            for ring, (name, depth) in enumerate(zip(self.names, depths, strict=True))
+            if any(is_late(edge, graph.shifts) for graph in self.graphs for edge in graph.ring_edges(name, depth))
+        ]
 
     def step(self, depths: Depths, ring: int, options: range) -> Depths | None:
         depth = next((depth for depth in options if self.ranges[ring].keeps(depth)), None)
@@ -163,7 +178,7 @@ class DepthSearch:
 
     def points(self) -> Iterator[RingPoint]:
         """All pairs of memory and slowdown of which none is better in both, from the least memory up."""
-        depths: Depths | None = self.least() if self.fits(self.least()) else None
+        depths = self.cheapest(ANY)
         while depths is not None:
             point = self.point(depths)
             yield point
@@ -173,7 +188,7 @@ class DepthSearch:
 
 
 def choose_depths(search: DepthSearch, *, table: bool = False, slowdown: Fraction = Fraction(1)) -> RingChoice | None:
-    """The least memory for the slowdown, or else the fastest that fits; None where not even the shortest rings fit.
+    """The least memory for the slowdown, or else the fastest that fits; None where no depths fit.
 
     ``table`` finds all points in any case.
     """

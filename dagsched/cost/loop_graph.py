@@ -58,7 +58,10 @@ def ring_edges(ordered: Plan) -> RingEdges:
 class LoopGraph:
     """One loop: ops by name with their ticks, the edges that no depth changes, and those of each ring at each depth.
 
-    Edges number the loop's ops from 0. ``floor`` is what no depth can beat on these streams, in ticks an iteration.
+    Edges number the loop's ops from 0. ``fixed`` are those of hazards and of streams, ``members`` the ops of each
+    stream in the order issued, ``shifts`` how many rounds late each op is issued. ``load`` is what engines and calls
+    take, ``floor`` what no depth can beat on these streams, both in ticks an iteration. A loop whose copies hold up the
+    issuing thread has no ``members``: its ops cannot be shifted.
     """
 
     segment: int
@@ -67,6 +70,10 @@ class LoopGraph:
     ticks: tuple[int, ...]
     fixed: tuple[Edge, ...]
     rings: RingEdges
+    members: tuple[tuple[int, ...], ...] = ()
+    hazards: tuple[Edge, ...] = ()
+    shifts: tuple[int, ...] = ()
+    load: Fraction = Fraction(0)
     floor: Fraction = Fraction(0)
 
     def ring_edges(self, buffer: str, depth: int) -> list[Edge]:
@@ -82,15 +89,39 @@ class LoopGraph:
         return max(self.floor, find_cycle_ratio(self.ticks, list(dict.fromkeys(self.edges_at(depths))))[0])
 
 
+def shift_graph(graph: LoopGraph, shifts: Sequence[int]) -> LoopGraph | None:
+    """The same loop with ops issued some rounds late; None where that is no order that the hazards allow."""
+    edges = [*graph.hazards]
+    for members in graph.members:
+        edges += order_edges(members, shifts)
+    moved = replace(graph, fixed=tuple(dict.fromkeys(edges)), shifts=tuple(shifts), floor=graph.load)
+    most = {name: choice.most for name, choice in graph.rings.ranges.items()}
+    rings = [edge for name, depth in most.items() for edge in graph.ring_edges(name, depth)]
+    if any(is_late(edge, shifts) for edge in (*graph.hazards, *rings)):
+        return None
+    try:
+        return replace(moved, floor=moved.interval_at(most))
+    except ValueError:
+        return None
+
+
+def is_late(edge: Edge, shifts: Sequence[int]) -> bool:
+    """Whether the order of issue contradicts a hazard: what has to come before is issued behind."""
+    before, after, distance = edge
+    rounds = shifts[after] + distance - shifts[before]
+    return rounds < 0 or (rounds == 0 and before >= after)
+
+
 def local_edge(edge: LoopEdge, first: int) -> Edge:
     """A hazard as an edge between ops numbered within their loop, the first of which is ``first`` in the plan."""
     return edge.before - first, edge.after - first, edge.distance
 
 
-def order_edges(members: Sequence[int]) -> list[Edge]:
-    """What a stream adds that runs these ops in this order in each iteration."""
-    ring = [(a, b, 0) for a, b in pairwise(members)]
-    return [*ring, (members[-1], members[0], 1)] if members else []
+def order_edges(members: Sequence[int], shifts: Sequence[int] | None = None) -> list[Edge]:
+    """What a stream adds that runs these ops in this order in each round, each late by its shift."""
+    late = shifts or [0] * (max(members, default=0) + 1)
+    ring = [(a, b, late[a] - late[b]) for a, b in pairwise(members)]
+    return [*ring, (members[-1], members[0], 1 + late[members[-1]] - late[members[0]])] if members else []
 
 
 def blocking_edges(segment: Segment, costs: Mapping[str, OpCost]) -> list[Edge]:
@@ -116,10 +147,12 @@ def build_graphs(
         streams: dict[int, list[int]] = {}
         for at in range(len(names)):
             streams.setdefault(stream_of[segment.first + at], []).append(at)
-        edges = [local_edge(edge, segment.first) for edge in fixed[number]]
+        hazards = [local_edge(edge, segment.first) for edge in fixed[number]]
+        blocking = blocking_edges(segment, costs)
+        edges = [*hazards, *blocking]
         for members in streams.values():
             edges += order_edges(members)
-        edges += blocking_edges(segment, costs)
+        load = max(bound.ticks for bound in load_bounds(names, costs, device))
         graph = LoopGraph(
             segment=number,
             first=segment.first,
@@ -127,7 +160,11 @@ def build_graphs(
             ticks=tuple(to_ticks(costs[name].seconds) for name in names),
             fixed=tuple(dict.fromkeys(edges)),
             rings=rings,
-            floor=max(bound.ticks for bound in load_bounds(names, costs, device)),
+            members=() if blocking else tuple(map(tuple, streams.values())),
+            hazards=tuple(dict.fromkeys(hazards)),
+            shifts=(0,) * len(names),
+            load=load,
+            floor=load,
         )
         graphs.append(replace(graph, floor=graph.interval_at(most)))
     return graphs

@@ -81,6 +81,8 @@ def _names_used(schedule: Schedule) -> frozenset[str]:
         names |= names_in_condition(step.when)
         if isinstance(step, LoopStep):
             names |= names_in(step.lo) | names_in(step.hi)
+        if isinstance(step, OpStep) and step.iteration is not None:
+            names |= names_in(step.iteration)
         for key in ("stream", "event", "target", "flag"):
             indexed = getattr(step, key, None)
             if indexed is not None and indexed.index is not None:
@@ -163,7 +165,8 @@ class _Unroller:
         task = self.add(stream, number, to_ticks(cost.seconds), share=cost.share, call=self.issue)
         if cost.blocks:
             self.blocked.append(task)
-        self.program.named.append((task, step.op, iteration, stream, engine.name))
+        own = iteration if step.iteration is None else evaluate(step.iteration, env)
+        self.program.named.append((task, step.op, own, stream, engine.name))
 
     def run_event(self, step: EventStep, env: dict[str, int]) -> None:
         handle = self.handle(step.event, env)

@@ -7,7 +7,6 @@ indexed streams, steps of hand-written schedules (E104), regions of buffers whos
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from dagsched import __version__
@@ -32,7 +31,6 @@ from dagsched.emit.functions import Function, Parameter, Use, bind_functions, na
 from dagsched.emit.limits import Loops, Scoped, find_max_count
 from dagsched.emit.ranges import LARGEST_COUNT, Range, range_of
 from dagsched.emit.resources import list_constant_handles, list_handles, list_queues
-from dagsched.plan.access import AccessError, split_indexed
 from dagsched.plan.expressions import Expr, Int, Name, expression_text, substitute
 from dagsched.plan.model import Access, Buffer, Loop, Op, OpKind, Place, Plan, Slice
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule, Step, SyncStep
@@ -194,10 +192,7 @@ def _lower_step(low: _Lowering, step: AnyStep) -> AnyCall | None:
 
 
 def _lower_op(low: _Lowering, step: OpStep) -> AnyCall | None:
-    name, shifted = step.op, None
-    if name not in low.ops:
-        with suppress(AccessError):
-            name, shifted = split_indexed(step.op)  # ``upload@i-1``: an iteration other than the loop's own
+    name, shifted = step.op, step.iteration
     if name not in low.ops:
         low.faults.append(_cannot(low.plan, f"the op `{step.op}`, which the plan does not have", step.where))
         return None

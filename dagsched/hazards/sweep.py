@@ -5,11 +5,15 @@ Instances are numbered consecutively: instance (op at position p of a loop body 
 each stream knows. When that state, taken relative to the iteration, comes back after P iterations, so does all that
 follows; a loop is then told by its first W iterations and one period. Counts that stand for all others are therefore
 0 to W + 2P, the last two periods twice over so that what is counted from a loop's end can be told from what is fixed.
+
+Ops may be *shifted* (software pipelining): an op with shift s is gone through s iterations later than its place says,
+so that a loop of n iterations takes n + S rounds, S being the largest shift. That is another order of the same
+instances, and the caller answers for its keeping every hazard; the hazards found are then the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import lcm
@@ -19,7 +23,7 @@ from dagsched.hazards.history import AFTER, AccessHistory, CompiledAccess, Depen
 from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, evaluate, names_in
 from dagsched.plan.model import Access, Op, Plan
 from dagsched.plan.regions import moves_with, step_of
-from dagsched.plan.samples import find_limits
+from dagsched.plan.samples import CEILING, find_limits
 from dagsched.plan.segments import Segment, split_segments
 
 MAX_INSTANCES = 1_500_000
@@ -43,15 +47,22 @@ Visit = Callable[[int, int, int, int, Dependencies], None]
 class Sweep:
     """One plan, ready to be gone through."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, shifts: Mapping[str, int] | None = None) -> None:
         self.plan = plan
         self.segments: tuple[Segment, ...] = split_segments(plan)
         self.ops: tuple[Op, ...] = tuple(op for segment in self.segments for op in segment.ops)
         self.number = {op.name: n for n, op in enumerate(self.ops)}
         self.accesses: tuple[tuple[CompiledAccess, ...], ...] = tuple(compile_accesses(op, plan) for op in self.ops)
         self.segment_of = tuple(s for s, segment in enumerate(self.segments) for _ in segment.ops)
+        self.shifts = tuple((shifts or {}).get(op.name, 0) for op in self.ops)
+        self.drains = tuple(
+            max((self.shifts[segment.first + n] for n in range(len(segment.ops))), default=0)
+            for segment in self.segments
+        )
         self.limits = find_limits(plan, self.segments)
-        self.windows = tuple(_find_windows(segment) for segment in self.segments)
+        self.windows = tuple(
+            _find_windows(segment, drain) for segment, drain in zip(self.segments, self.drains, strict=True)
+        )
 
     def start(self) -> Walk:
         """A walk at the plan's beginning."""
@@ -62,8 +73,8 @@ class Sweep:
         walk = self.start()
         for number, count in enumerate(sample.counts):
             walk.enter(number, dict(sample.params))
-            for iteration in range(count):
-                walk.step(iteration, visit)
+            for iteration in range(count + self.drains[number] if count > 0 else 0):
+                walk.step(iteration, visit, count)
 
     def period_of(self, number: int) -> int:
         """Iterations after which slots and regions fall into the same pattern again (1 where nothing is periodic)."""
@@ -95,33 +106,39 @@ class Walk:
         """Begin a segment."""
         self.segment, self.base, self.env = number, self.next, params
 
-    def step(self, iteration: int, visit: Visit) -> None:
-        """Run one iteration of the current segment."""
+    def step(self, iteration: int, visit: Visit, count: int | None = None) -> None:
+        """Run one round of the current segment: of each op the iteration that its shift leaves it, if there is one.
+
+        ``count`` is how many iterations there are (None: no end is near). Instances that do not exist keep their
+        sequence numbers free.
+        """
         segment = self.sweep.segments[self.segment]
-        if segment.loop:
-            self.env[segment.loop.index] = iteration
         sequence = self.base + iteration * len(segment.ops)
         for number in range(segment.first, segment.first + len(segment.ops)):
-            found = self.history.touch(number, sequence, self.sweep.accesses[number], self.env)
-            if self.sweep.ops[number].after:
-                self._add_after(number, found)
-            visit(number, self.segment, iteration, sequence, found)
-            self.newest[number] = sequence
+            own = iteration - self.sweep.shifts[number]
+            if own >= 0 and (count is None or own < count):
+                if segment.loop:
+                    self.env[segment.loop.index] = own
+                found = self.history.touch(number, sequence, self.sweep.accesses[number], self.env)
+                if self.sweep.ops[number].after:
+                    self._add_after(number, own, found)
+                visit(number, self.segment, own, sequence, found)
+                self.newest[number] = sequence
             sequence += 1
         self.next = sequence
 
-    def _add_after(self, number: int, found: Dependencies) -> None:
-        body = len(self.sweep.segments[self.segment].ops)
+    def _add_after(self, number: int, iteration: int, found: Dependencies) -> None:
+        segment = self.sweep.segments[self.segment]
         for edge in self.sweep.ops[number].after:
             earlier = self.sweep.number[edge.op]
             sequence = self.newest.get(earlier)
             if sequence is None:
                 continue
             if self.sweep.segment_of[earlier] == self.segment:
-                distance = edge.distance - (1 if earlier >= number and edge.distance > 0 else 0)
-                sequence -= distance * body
-                if sequence < self.base:
+                if iteration < edge.distance:
                     continue
+                rounds = iteration - edge.distance + self.sweep.shifts[earlier]
+                sequence = self.base + rounds * len(segment.ops) + earlier - segment.first
             found[sequence, ""] = AFTER
 
     def live(self) -> set[int]:
@@ -155,8 +172,11 @@ class Walk:
         return self.history.canonical(name, shift), clocks(name)
 
 
-def _find_windows(segment: Segment) -> dict[str, tuple[int, int]]:
-    """Buffers whose region moves up evenly in a loop: (step per iteration, lowest bound in iteration 0)."""
+def _find_windows(segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
+    """Buffers whose region moves up evenly in a loop: (step per iteration, lowest bound in iteration 0).
+
+    With shifted ops, ``drain`` rounds late at the most, the bound is the lowest in round 0 of any of them.
+    """
     if segment.loop is None:
         return {}
     found: dict[str, list[Access]] = {}
@@ -173,7 +193,7 @@ def _find_windows(segment: Segment) -> dict[str, tuple[int, int]]:
                 if (low := a.region[0].lo) is not None and names_in(low) <= {segment.loop.index}
             ]
             if len(lows) == len(accesses):
-                windows[buffer] = (step, min(lows))
+                windows[buffer] = (step, min(lows) - step * drain)
     return windows
 
 
@@ -244,10 +264,12 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
             walk.step(iteration, clocks.visit)
         return Regime(min(most, 1), 0)
     stride = sweep.period_of(number)
-    settled = _settles(segment)
+    settled = _settles(segment) + sweep.drains[number]
+    count = most if most < CEILING else None
+    rounds = most + sweep.drains[number] if most > 0 else 0
     seen: dict[object, int] = {}
     iteration = 0
-    while iteration < most:
+    while iteration < rounds:
         if iteration * len(segment.ops) > MAX_INSTANCES:
             raise PlanError([_no_pattern(sweep, segment, iteration)])
         if stride <= MAX_PERIOD and iteration % stride == 0 and iteration >= settled:
@@ -257,7 +279,7 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
             seen[state] = iteration
             if len(seen) > 64:
                 seen.clear()
-        walk.step(iteration, clocks.visit)
+        walk.step(iteration, clocks.visit, count)
         iteration += 1
     return Regime(iteration, 0)
 
@@ -317,7 +339,7 @@ def _param_values(sweep: Sweep, regimes: tuple[Regime, ...], name: str) -> list[
     for number, segment in enumerate(sweep.segments):
         if isinstance(segment.count, Int) or name not in names_in(segment.count):
             continue
-        followed |= number < len(sweep.segments) - 1
+        followed |= number < len(sweep.segments) - 1 or sweep.drains[number] > 0
         enough = regimes[number].warmup + max(1, 2 * regimes[number].period)
         enough = min(enough + _largest(segment.count), sweep.limits[number])
         value = 0

@@ -295,7 +295,10 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     if isinstance(expr, Name):
         return values.get(expr.name, expr)
     if isinstance(expr, Binary):
-        return _fold(expr.op, substitute(expr.left, values), substitute(expr.right, values))
+        left, right = substitute(expr.left, values), substitute(expr.right, values)
+        if expr.op in ("+", "-") and isinstance(right, Int):
+            return add(left, right.value if expr.op == "+" else -right.value)
+        return _fold(expr.op, left, right)
     if isinstance(expr, Call):
         args = tuple(substitute(argument, values) for argument in expr.args)
         if all(isinstance(argument, Int) for argument in args):

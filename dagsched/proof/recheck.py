@@ -84,7 +84,8 @@ class _Trace:
             return
         self.position += 1
         if isinstance(step, OpStep):
-            self.ops[step.op, iteration] = self.position, step.stream.name
+            own = iteration if step.iteration is None else evaluate(step.iteration, env)
+            self.ops[step.op, own] = self.position, step.stream.name
         elif isinstance(step, EventStep) and step.stream is not None:
             event = self.schedule.events.get(step.event.name)
             index = 0 if step.event.index is None else evaluate(step.event.index, env)

@@ -1,7 +1,8 @@
 """The state of a run before an iteration, told relative to it.
 
 All that later steps can ask of the past is: which accesses are still open to conflict, who wrote which bytes, and which
-of those instances each stream, the host, and each handle knows to be done. Two iterations with equal answers, instances
+of those instances each stream, the host, and each handle knows to be done; and, where ops are shifted, which instances
+have been issued before their turn in the plan, with what they know. Two iterations with equal answers, instances
 of the loop counted backwards from each, go on alike.
 """
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def relative_state(run: Run, segment: int, iteration: int) -> object:
-    """The state as a comparable value."""
+    """The state as a comparable value, told relative to the iteration that the plan's side has come to."""
+    iteration -= run.subject.rhythms[segment].drain
     windows = run.subject.rhythms[segment].windows
     here_used = {access.buffer for planned in run.subject.segments[segment].ops for access in planned.op.accesses}
     moving = run.subject.by_version & here_used
@@ -64,7 +66,9 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
     past = [
         (key, tuple(map(name, row[-_reach(run, key) :]))) for key, row in sorted(run.past.items()) if _reach(run, key)
     ]
+    waiting = sorted((instance for instance, _, _ in run.issued.values()), key=name)
     known = sorted(live.values(), key=name)
+    ahead = tuple((name(w), tuple(w.clock[i.stream] >= i.position for i in known)) for w in waiting)
     clocks = [*run.clocks.clocks, run.clocks.host]
     handles = []
     for handle, recorded in sorted(run.clocks.handles.items()):
@@ -82,6 +86,7 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
         tuple(sorted(accesses)),
         tuple(sorted(contents)),
         tuple(past),
+        ahead,
         tuple(map(name, known)),
         knowledge,
         tuple(handles),

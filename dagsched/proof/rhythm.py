@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
-from dagsched.plan.expressions import Expr, Int, evaluate, names_in, names_in_condition
+from dagsched.plan.expressions import Expr, Int, evaluate, linear_in, names_in, names_in_condition
 from dagsched.plan.model import Access, Plan
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
@@ -26,13 +26,18 @@ NEAR_END = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """See the module; ``windows`` maps buffers whose region moves to (step per iteration, lowest bound at 0)."""
+    """See the module; ``windows`` maps buffers whose region moves to (step per iteration, lowest bound at 0).
+
+    ``drain`` is how many rounds the loop goes on after its last iteration has begun (software pipelining); before round
+    r, all ops of the iterations before r - drain have been issued.
+    """
 
     stride: int
     settled: int
     ending: int
     constant: bool
     windows: dict[str, tuple[int, int]]
+    drain: int = 0
 
     def may_repeat(self, iteration: int, count: int) -> bool:
         """Whether the state before an iteration is worth comparing."""
@@ -62,8 +67,8 @@ def find_rhythm(
         names = names_in_condition(step.when)
         if loop.index in names and len(names) > 1:
             ending = max(ending, reach + 1)
-        elif loop.index in names and count is not None and 0 <= count - reach <= NEAR_END and count > 2 * NEAR_END:
-            ending = max(ending, count - reach + 1)
+        elif loop.index in names and count is not None and abs(count - reach) <= NEAR_END and count > 2 * NEAR_END:
+            ending = max(ending, count - reach + 1, 1)
         else:
             settled = max(settled, reach + 1 if step.when else 0)
         stride = lcm(stride, _step_stride(schedule, step))
@@ -78,7 +83,21 @@ def find_rhythm(
                 stride = lcm(stride, divisors(part.lo), divisors(part.hi))
     windows = _find_windows(plan, segment)
     settled = max([settled, *(_passed(plan, others, name, window) for name, window in windows.items())])
-    return Rhythm(stride, settled, ending, count is not None, windows)
+    drain = find_drain(loop) or 0
+    return Rhythm(stride, settled + drain, ending, count is not None, windows, drain)
+
+
+def find_drain(loop: LoopStep) -> int | None:
+    """The most rounds that an op of a loop is late (``op: download@i-1``: 1); None where that is no number."""
+    late = 0
+    for step in loop.steps:
+        if not isinstance(step, OpStep) or step.iteration is None:
+            continue
+        linear = linear_in(step.iteration, loop.index)
+        if linear is None or linear[0] != 1 or not isinstance(linear[1], Int) or linear[1].value > 0:
+            return None
+        late = max(late, -linear[1].value)
+    return late
 
 
 def _passed(plan: Plan, others: Iterable[PlannedSegment], name: str, window: tuple[int, int]) -> int:

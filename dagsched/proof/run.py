@@ -79,7 +79,7 @@ class Run:
         self.past: dict[str, list[Instance]] = {}
         self.recorded: set[tuple[str, int, int]] = set()
         self.segment = 0
-        self.issued: dict[str, tuple[Instance, OpStep, dict[str, int]]] = {}
+        self.issued: dict[tuple[str, int], tuple[Instance, OpStep, dict[str, int]]] = {}
         self.repeated: dict[int, tuple[int, int]] = {}
 
     def go(self) -> None:
@@ -105,14 +105,14 @@ class Run:
         segment = segments[self.segment]
         count = max(0, evaluate(segment.count, self.params))
         lo, hi = evaluate(step.lo, self.params), evaluate(step.hi, self.params)
-        if lo != 0 or max(0, hi) != count:
+        rhythm = self.subject.rhythms[self.segment]
+        if lo != 0 or max(0, hi) != count + rhythm.drain:
             text = f"loop `{step.index}` runs from {lo} to {hi}, and the plan's loop {count} times"
             self.outcome.complain("V101", "count", text)
             return
-        rhythm = self.subject.rhythms[self.segment]
         seen: dict[object, int] = {}
         iteration = 0
-        while iteration < count:
+        while iteration < count + rhythm.drain:
             if rhythm.may_repeat(iteration, count):
                 state = relative_state(self, self.segment, iteration)
                 if state in seen:
@@ -130,8 +130,12 @@ class Run:
             env = {**self.params, step.index: iteration}
             for inner in step.steps:
                 self._issue(inner, env, iteration)
-            self._settle(segment, iteration)
+            if 0 <= iteration - rhythm.drain < count:
+                self._settle(segment, iteration - rhythm.drain)
             iteration += 1
+        if self.issued and not self.probe:
+            self._complain_of_rest("are issued in iterations that the plan does not have")
+        self.issued = {}
         self.segment += 1
 
     def _issue(self, step: AnyStep, env: dict[str, int], iteration: int) -> None:
@@ -140,10 +144,11 @@ class Run:
         if isinstance(step, OpStep):
             stream = self.number[step.stream.name]
             segment = self.segment
-            instance = self.clocks.issue(step.op, segment, iteration, stream)
-            if step.op in self.issued:
-                self.outcome.complain("V102", step.op, f"`{step.op}` is issued twice in iteration {iteration}")
-            self.issued[step.op] = (instance, step, env)
+            own = iteration if step.iteration is None else evaluate(step.iteration, env)
+            instance = self.clocks.issue(step.op, segment, own, stream)
+            if (step.op, own) in self.issued:
+                self.outcome.complain("V102", step.op, f"`{step.op}` is issued twice in iteration {own}")
+            self.issued[step.op, own] = (instance, step, env)
         elif isinstance(step, EventStep):
             self._event(step, env)
         elif isinstance(step, SyncStep):
@@ -183,9 +188,12 @@ class Run:
             self._settle(segments[self.segment], 0)
             self.segment += 1
         elif self.issued:
-            names = ", ".join(f"`{name}`" for name in self.issued)
-            self.outcome.complain("V102", names, f"{names} stand outside the plan's loop")
+            self._complain_of_rest("stand outside the plan's loop")
             self.issued = {}
+
+    def _complain_of_rest(self, what: str) -> None:
+        names = ", ".join(dict.fromkeys(f"`{name}`" for name, _ in self.issued))
+        self.outcome.complain("V102", names, f"{names} {what}")
 
     def _missing_segment(self) -> None:
         for segment in self.subject.segments[self.segment :]:
@@ -194,7 +202,7 @@ class Run:
 
     def _settle(self, segment: PlannedSegment, iteration: int) -> None:
         """Go through the plan's ops of one iteration."""
-        issued, self.issued = self.issued, {}
+        issued = {name: self.issued.pop((name, own)) for name, own in list(self.issued) if own == iteration}
         for planned in segment.ops:
             row = issued.pop(planned.name, None)
             if row is None:
@@ -334,6 +342,7 @@ class Run:
                 moved.update((id(row[3]), row[3]) for row in spans.rows if isinstance(row[3], Instance))
         for past in self.past.values():
             moved.update((id(i), i) for i in past)
+        moved.update((id(i), i) for i, _, _ in self.issued.values())
         for instance in moved.values():
             if instance.segment == self.segment:
                 instance.iteration += iterations
@@ -342,6 +351,11 @@ class Run:
                 recorded.index += iterations
         self.recorded = {(e, s, x + iterations if s == self.segment else x) for e, s, x in self.recorded}
         index = self.subject.segments[self.segment].index
+        if index is not None:
+            self.issued = {
+                (name, own + iterations): (instance, step, {**env, index: env[index] + iterations})
+                for (name, own), (instance, step, env) in self.issued.items()
+            }
         touched = {a.buffer for p in self.subject.segments[self.segment].ops for a in p.op.accesses if index}
         blocks = self.meant.blocks
         keys = [key for key in blocks if isinstance(key, tuple) and key[0] in touched & self.subject.by_version]

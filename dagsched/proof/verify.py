@@ -16,7 +16,7 @@ from dagsched.plan.model import Plan
 from dagsched.proof.counts import Coverage, run_counts
 from dagsched.proof.instances import counts_by_version, largest_constant, list_segments
 from dagsched.proof.model import Problem, Proof
-from dagsched.proof.rhythm import find_rhythm
+from dagsched.proof.rhythm import find_drain, find_rhythm
 from dagsched.proof.run import Found, Outcome, Subject
 from dagsched.proof.witness import write_witness
 from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule, SyncStep
@@ -68,6 +68,8 @@ def _check_form(schedule: Schedule, outcome: Outcome) -> None:
     if schedule.event_model != "latch" or schedule.default_stream != "none":
         outcome.complain("V100", "model", "a compiled schedule uses latch events and no legacy default stream")
     placed: set[str] = set()
+    if any(isinstance(step, OpStep) and step.iteration is not None for step in schedule.steps):
+        outcome.complain("V100", "shift", "only ops in loops are iterations of something")
     for step in schedule.walk():
         if isinstance(step, EventStep):
             if step.stream is None or step.action == "reset" or step.stream.index is not None:
@@ -81,6 +83,8 @@ def _check_form(schedule: Schedule, outcome: Outcome) -> None:
         elif isinstance(step, LoopStep):
             if any(isinstance(inner, LoopStep) for inner in step.steps):
                 outcome.complain("V100", "loop", "a compiled schedule has no loops inside loops")
+            if find_drain(step) is None:
+                outcome.complain("V100", "shift", "an op of a compiled schedule is a constant number of rounds late")
         elif not isinstance(step, SyncStep):
             outcome.complain(
                 "V100", type(step).__name__, "a compiled schedule has ops, records, waits, syncs and loops"

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dagsched.hazards.history import KINDS
 from dagsched.hazards.sweep import Sweep
-from dagsched.plan.expressions import Expr, Int, Name, expression_text
-from dagsched.plan.model import Buffer
+from dagsched.plan.expressions import (
+    Comparison,
+    Condition,
+    Expr,
+    Int,
+    Name,
+    add,
+    all_of,
+    expression_text,
+    names_in,
+    parse_expression,
+    substitute,
+    substitute_condition,
+)
+from dagsched.plan.model import Access, Buffer, Loop, Slice
 from dagsched.schedule.events import Recording
 from dagsched.schedule.model import (
     AnyStep,
@@ -53,12 +67,15 @@ def assemble_schedule(
     for number, segment in enumerate(sweep.segments):
         body: list[AnyStep] = []
         for n, op in enumerate(segment.ops, start=segment.first):
-            body += before.get(n, [])
-            body.append(OpStep(stream=Indexed(names[stream_of[n]]), op=op.name, accesses=op.accesses, where=op.where))
-            body += after.get(n, [])
+            step = OpStep(stream=Indexed(names[stream_of[n]]), op=op.name, accesses=op.accesses, where=op.where)
+            parts: list[OpStep | EventStep] = [*before.get(n, []), step, *after.get(n, [])]
+            if segment.loop and sweep.drains[number]:
+                parts = [shift_step(part, segment.loop, sweep.shifts[n], sweep.drains[number]) for part in parts]
+            body += parts
         if segment.loop:
             steps += hoisted.get(number, [])
-            steps.append(LoopStep(index=segment.loop.index, lo=Int(0), hi=segment.loop.count, steps=tuple(body)))
+            rounds = add(segment.loop.count, sweep.drains[number])
+            steps.append(LoopStep(index=segment.loop.index, lo=Int(0), hi=rounds, steps=tuple(body)))
         else:
             steps += body
     used = sorted(set(stream_of))
@@ -74,6 +91,50 @@ def assemble_schedule(
         plan={"name": plan.name, "digest": digest},
         device=plan.device,
     )
+
+
+def shift_step(step: OpStep | EventStep, loop: Loop, shift: int, drain: int) -> OpStep | EventStep:
+    """A step of iteration ``i``, as it stands in a loop of ``drain`` more rounds: round i is for iteration i - shift.
+
+    Its guard leaves out the rounds in which that iteration does not exist.
+    """
+    own = add(Name(loop.index), -shift)
+    values = {loop.index: own}
+    first = (Comparison(Name(loop.index), ">=", Int(shift)),) if shift else ()
+    last = (Comparison(Name(loop.index), "<", add(loop.count, shift)),) if shift < drain else ()
+    when = all_of([first, last, _shift_condition(step.when, loop.index, shift)])
+    if isinstance(step, OpStep):
+        accesses = tuple(_shift_access(access, values) for access in step.accesses)
+        return replace(step, when=when, accesses=accesses, iteration=own if shift else None)
+    index = None if step.event.index is None else substitute(step.event.index, values)
+    protects = tuple(
+        replace(reason, before=_shift_name(reason.before, values), after=_shift_name(reason.after, values))
+        for reason in step.protects
+    )
+    return replace(step, when=when, event=Indexed(step.event.name, index), protects=protects)
+
+
+def _shift_condition(condition: Condition, index: str, shift: int) -> Condition:
+    """A guard on ``i`` as one on the round, ``i >= 2`` as ``i >= 2 + shift``."""
+    return tuple(
+        Comparison(c.left, c.op, add(c.right, shift))
+        if c.left == Name(index) and index not in names_in(c.right)
+        else substitute_condition((c,), {index: add(Name(index), -shift)})[0]
+        for c in condition
+    )
+
+
+def _shift_access(access: Access, values: dict[str, Expr]) -> Access:
+    def shifted(bound: Expr | None) -> Expr | None:
+        return None if bound is None else substitute(bound, values)
+
+    region = tuple(Slice(shifted(part.lo), shifted(part.hi)) for part in access.region)
+    return replace(access, version=shifted(access.version), region=region)
+
+
+def _shift_name(instance: str, values: dict[str, Expr]) -> str:
+    op, at, index = instance.partition("@")
+    return _instance(op, substitute(parse_expression(index), values)) if at else instance
 
 
 def _storage(buffer: Buffer) -> Storage:

@@ -7,19 +7,17 @@ count spends its time on filling up, rings with a slot more are tried; what brin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from dagsched.cost.depths import Depths, DepthSearch, RingChoice, choose_depths
-from dagsched.cost.durations import op_costs
-from dagsched.cost.loop_graph import RingEdges, build_graphs
+from dagsched.cost.loop_graph import LoopGraph, RingEdges
 from dagsched.cost.model import Device
 from dagsched.cost.predict import Measured
 from dagsched.diagnostics import Diagnostic, LimitError
 from dagsched.plan.model import Place, Plan
 from dagsched.plan.resolve import resolve_depths
-from dagsched.schedule.streams import Assignment
 
 MOST_SIMULATED = 24
 """Sets of depths that are simulated at the most."""
@@ -31,14 +29,11 @@ Measure = Callable[[dict[str, int]], Measured]
 """What a schedule with rings of given depths takes."""
 
 
-def choose_ring_depths(
-    rings: RingEdges, resolved: Plan, assignment: Assignment, device: Device, measure: Measure, *, table: bool = False
-) -> RingChoice | None:
-    """Depths for the rings with a choice, or None where there are none.
+def make_search(rings: RingEdges, resolved: Plan, graphs: Sequence[LoopGraph], device: Device) -> DepthSearch:
+    """All that the choice of depths depends on, for loops on given streams.
 
-    ``rings`` are those of the ordered plan, ``resolved`` is that plan with any depths. ``table`` asks for all pairs of
-    memory and interval. Raises :class:`LimitError` (C103) where the buffers do not fit into the memory that
-    the plan or the device allows.
+    ``rings`` are those of the ordered plan, ``resolved`` is that plan with any depths. Raises :class:`LimitError`
+    (C103) where the buffers do not fit into the memory that the plan or the device allows.
     """
     ranges = rings.ranges
     others = {place.value: 0 for place in Place}
@@ -51,13 +46,16 @@ def choose_ring_depths(
     for name, allowed in ranges.items():
         least[resolved.buffers[name].place.value] += resolved.buffers[name].size * allowed.least
     require_memory(resolved, device, least)
-    if not ranges:
-        return None
-    graphs = build_graphs(resolved, rings, assignment.stream_of, op_costs(resolved, device), device)
-    search = DepthSearch(graphs, ranges, resolved.buffers, room)
+    return DepthSearch(graphs, ranges, resolved.buffers, room)
+
+
+def choose_ring_depths(search: DepthSearch, measure: Measure, *, table: bool = False) -> RingChoice | None:
+    """Depths for the rings with a choice; None where the room is too small for how far ops are shifted.
+
+    ``table`` asks for all pairs of memory and interval.
+    """
     choice = choose_depths(search, table=table)
-    assert choice is not None  # the least depths fit
-    return _judge(search, choice, measure)
+    return None if choice is None else _judge(search, choice, measure)
 
 
 def with_depths(ordered: Plan, resolved: Plan, depths: Mapping[str, int]) -> Plan:

@@ -5,7 +5,8 @@ again once the last wait for its record has been issued: records outside loops, 
 all stand in the same iteration, share handles by interval colouring over [record, last wait issued]. Otherwise an op in
 a loop records into a ring, iteration x into handle ``x mod m``, and m is the smallest for which no handle is recorded
 again before the last wait for its earlier record: d for a wait d iterations later that stands before the record in the
-body, d + 1 for one that stands behind it, k + 1 for one for the k-th iteration before the loop's last.
+body, d + 1 for one that stands behind it, k + 1 for one for the k-th iteration before the loop's last. Where ops are
+shifted, d counts the rounds between record and wait.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _ring(sweep: Sweep, rules: list[WaitRule]) -> int:
     needed = 1
     for rule in rules:
         if rule.form == "distance":
-            needed = max(needed, rule.offset + (0 if rule.waiter <= source else 1))
+            rounds = rule.offset + sweep.shifts[rule.waiter] - sweep.shifts[source]
+            needed = max(needed, rounds + (0 if rule.waiter <= source else 1))
         elif rule.form == "end":
             needed = max(needed, rule.offset + 1)
         elif rule.form == "index":
@@ -97,6 +99,8 @@ def _share(sweep: Sweep, groups: dict[tuple[int, str, int], list[WaitRule]]) -> 
         number = sweep.segment_of[source]
         if sweep.segments[number].loop is None:
             intervals.append((2 * source + 1, max(_issued(sweep, rule) for rule in rules), key))
+        elif sweep.drains[number]:
+            continue  # the handle of one iteration is in use while another's is recorded
         elif all(rule.form == "distance" and rule.offset == 0 and not rule.guard for rule in rules):
             bodies.setdefault(number, []).append((2 * source + 1, max(2 * rule.waiter for rule in rules), key))
     names: dict[tuple[int, str, int], str] = {}

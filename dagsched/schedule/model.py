@@ -86,11 +86,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class OpStep(Step):
-    """A device op (or a host function on a host stream)."""
+    """A device op (or a host function on a host stream).
+
+    ``iteration`` says which of the plan's iterations it is (``op: download@i-1``); None: that of the loop around it.
+    """
 
     stream: Indexed
     op: str
     accesses: tuple[Access, ...] = ()
+    iteration: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,8 @@ class StepReader:
         if isinstance(entry, file.WaitStreamStepEntry):
             target = self.names.indexed(place.by_key["wait_stream"][1], "a stream's name", scope)
             return WaitStreamStep(stream=stream, target=target, **shared)
-        name = self.names.name(place.by_key["op"][1], "an op's name")
-        return OpStep(stream=stream, op=name, accesses=self.accesses(place, scope), **shared)
+        op = self.names.indexed(place.by_key["op"][1], "an op's name", scope)
+        return OpStep(stream=stream, op=op.name, accesses=self.accesses(place, scope), iteration=op.index, **shared)
 
     def flag(self, action: FlagAction, place: Node, scope: Scope, shared: dict[str, Any]) -> FlagStep:
         what = "a flag's name" if action in ("set", "take") else "a lock's name"

@@ -5,6 +5,10 @@ loop), ``distance`` (iterations back in the common loop), ``end`` (iterations be
 ``index`` (the same iteration of an earlier loop, plus a constant) or ``fixed`` (one iteration of it). A guard says in
 which cases the rule applies; none is needed where it applies whenever the instance waited for exists, since a wait for
 a record that has not been made is no wait.
+
+Iterations are always those of the ops themselves, also where ops are shifted against each other. The last rounds of
+such a loop lack the ops that run ahead, so that a wait which these imply elsewhere can be needed there: it gets a rule
+of its own, with a guard that counts from the loop's end.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from dagsched.hazards.sweep import Regime, Sample, Sweep
-from dagsched.plan.expressions import Comparison, Condition, Expr, Int, Name, add, names_in
+from dagsched.plan.expressions import Comparison, Condition, Expr, Int, Name, add, holds, names_in
 from dagsched.schedule.guards import Case, Variable, find_guards
 from dagsched.schedule.waits import Need, Needs, Reasons
 
@@ -48,6 +52,9 @@ def fold_waits(sweep: Sweep, needs: Needs, stream_of: list[int]) -> list[WaitRul
 
 def _fold_pair(sweep: Sweep, needs: Needs, waiter: int, source: int, points: list[Need]) -> list[WaitRule]:
     samples = needs.samples
+    here = sweep.segment_of[waiter]
+    if here == sweep.segment_of[source] and sweep.drains[here]:
+        return _fold_shifted(sweep, needs, waiter, source, points)
     rules = []
     rest = points
     indexed = _may_index(sweep, source)
@@ -61,6 +68,32 @@ def _fold_pair(sweep: Sweep, needs: Needs, waiter: int, source: int, points: lis
             rules.append(WaitRule(waiter, source, key[0], key[1], guard, reasons))
         done = {(point.sample, point.iteration, point.source) for point in covered}
         rest = [point for point in rest if (point.sample, point.iteration, point.source) not in done]
+    return rules
+
+
+def _fold_shifted(sweep: Sweep, needs: Needs, waiter: int, source: int, points: list[Need]) -> list[WaitRule]:
+    """The rules of two ops of one loop with shifted ops: by distance, then by how far the loop's end is."""
+    here = sweep.segment_of[waiter]
+    loop, drain = sweep.segments[here].loop, sweep.drains[here]
+    assert loop is not None
+    counts = [sample.counts[here] for sample in needs.samples]
+    index = Variable(Name(loop.index), True, 2 * max(1, needs.regimes[here].period))
+    rules = []
+    for distance in sorted({point.iteration - point.source for point in points}):
+        found = [point for point in points if point.iteration - point.source == distance]
+        reasons = frozenset(reason for point in found for reason in point.reasons)
+        within: set[Case] = {(point.iteration,) for point in found if point.iteration < counts[point.sample] - drain}
+        domain: set[Case] = {(iteration,) for count in counts for iteration in range(distance, count - drain)}
+        guards = find_guards(within, domain | within, (index,)) if within else []
+        rules += [WaitRule(waiter, source, "distance", distance, guard, reasons) for guard in guards]
+        rest = [
+            counts[point.sample] - point.iteration
+            for point in found
+            if not any(holds(guard, {loop.index: point.iteration}) for guard in guards)
+        ]
+        if rest:
+            ending = (Comparison(Name(loop.index), ">=", add(loop.count, -max(rest))),)
+            rules.append(WaitRule(waiter, source, "distance", distance, ending, reasons))
     return rules
 
 
@@ -190,6 +223,8 @@ def _hoist(sweep: Sweep, rule: WaitRule, stream_of: list[int]) -> WaitRule:
     segment = sweep.segments[sweep.segment_of[rule.waiter]]
     if segment.loop is None or sweep.segment_of[rule.source] == sweep.segment_of[rule.waiter]:
         return rule
+    if sweep.drains[sweep.segment_of[rule.waiter]]:
+        return rule  # another op may come first in the stream
     first = Comparison(Name(segment.loop.index), "==", Int(0))
     own = stream_of[rule.waiter]
     body = range(segment.first, segment.first + len(segment.ops))

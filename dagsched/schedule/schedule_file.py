@@ -159,7 +159,9 @@ class OpStepEntry(AccessingEntry):
     """An op on a stream."""
 
     stream: IndexedText = Field(description="The stream: `NAME` or `NAME@EXPR`.", examples=["compute"])
-    op: Text = Field(description="The op's name.", examples=["infer"])
+    op: Text = Field(
+        description="The op's name; `op@i-1` where it is another iteration than the loop's.", examples=["infer"]
+    )
 
 
 class HostStepEntry(AccessingEntry):

@@ -99,7 +99,7 @@ def find_needs(sweep: Sweep, stream_of: list[int]) -> Needs:
     crossing: set[tuple[int, int, str, int]] = set()
     for index, sample in enumerate(samples):
         clocks = StreamClocks(stream_of, streams)
-        place: list[tuple[int, int]] = []
+        place: dict[int, tuple[int, int]] = {}
 
         def visit(
             number: int,
@@ -108,10 +108,10 @@ def find_needs(sweep: Sweep, stream_of: list[int]) -> Needs:
             sequence: int,
             found: Dependencies,
             clocks: StreamClocks = clocks,
-            place: list[tuple[int, int]] = place,
+            place: dict[int, tuple[int, int]] = place,
             index: int = index,
         ) -> None:
-            place.append((number, iteration))
+            place[sequence] = (number, iteration)
             for earlier in clocks.join(number, sequence, found):
                 other, source = place[earlier]
                 reasons = frozenset((buffer, kinds) for (at, buffer), kinds in found.items() if at == earlier)

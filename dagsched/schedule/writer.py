@@ -45,6 +45,11 @@ _PREDICTED_KEYS = (
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
+def op_instance(step: OpStep) -> Indexed:
+    """An op's name, with the iteration where the step says one."""
+    return Indexed(step.op, step.iteration)
+
+
 def schedule_data(schedule: Schedule) -> dict[str, Any]:
     """The schedule as plain data in the shape of a schedule file; what is as by default is left out."""
     data: dict[str, Any] = {"dagsched-schedule": 1, "name": schedule.name}
@@ -103,7 +108,7 @@ def step_data(step: AnyStep) -> dict[str, Any]:
         else:
             data["range"] = [_value(step.lo), _value(step.hi)]
     elif isinstance(step, OpStep):
-        data.update(stream=_indexed(step.stream), op=step.op, **_accesses(step.accesses))
+        data.update(stream=_indexed(step.stream), op=_indexed(op_instance(step)), **_accesses(step.accesses))
     elif isinstance(step, HostStep):
         data.update(host=step.host, **_accesses(step.accesses))
     elif isinstance(step, FreeStep):
@@ -294,7 +299,9 @@ def _columns(
 ) -> tuple[str, str, str]:
     if isinstance(step, OpStep | HostStep):
         touched = "  ".join(f"{key} {', '.join(texts)}" for key, texts in _accesses(step.accesses).items())
-        return (_indexed(step.stream), step.op, touched) if isinstance(step, OpStep) else ("host", step.host, touched)
+        if isinstance(step, OpStep):
+            return _indexed(step.stream), _indexed(op_instance(step)), touched
+        return "host", step.host, touched
     if isinstance(step, FreeStep):
         return "host", "free", access_text(step.access)
     if isinstance(step, WaitStreamStep):

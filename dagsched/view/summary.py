@@ -53,6 +53,8 @@ def summary_data(compiled: Compiled) -> dict[str, Any]:
             "hazards": compiled.proof.hazards,
         },
         "predicted": schedule.predicted,
+        "shifts": compiled.shifts,
+        "unshifted": compiled.unshifted,
         "warnings": [diagnostic_data(warning) for warning in compiled.warnings],
     }
 
@@ -85,6 +87,8 @@ def summary_text(compiled: Compiled, *, paint: Paint = PLAIN, width: int = 100) 
     ]
     if schedule.predicted:
         rows.append(("predicted", f"\n{' ' * _INDENT}".join(predicted_lines(schedule.predicted))))
+    if compiled.shifts:
+        rows.append(("pipeline", _pipeline_text(compiled, width)))
     proof = compiled.proof
     verdict = paint("holds", "green") if proof.holds else paint("FAILS", "red")
     rows.append(("proof", f"{verdict} for {proof.counts}: {_counted(proof.hazards, 'hazard')} ordered, nothing blocks"))
@@ -136,6 +140,19 @@ def _rings_text(compiled: Compiled, width: int) -> str:
     if rings:
         return wrap_names(rings, width, _INDENT)
     return "none: one slot each is enough" if compiled.rings else "none: every buffer has one slot"
+
+
+def _pipeline_text(compiled: Compiled, width: int) -> str:
+    """Which ops are issued late, and what it would take if they were not."""
+    late = [
+        f"{escape(op)} {_counted(rounds, 'iteration')} late" if rounds > 1 else f"{escape(op)} one iteration late"
+        for op, rounds in compiled.shifts.items()
+    ]
+    text = wrap_names(late, width, _INDENT)
+    if compiled.unshifted is None:
+        return text
+    looped = "initiation_interval" in (compiled.schedule.predicted or {})
+    return f"{text}\n{' ' * _INDENT}otherwise {interval_text(compiled.unshifted)}{'/iteration' if looped else ''}"
 
 
 def predicted_lines(predicted: dict[str, Any]) -> list[str]:

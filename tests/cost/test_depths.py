@@ -18,7 +18,7 @@ from dagsched.cost.loop_graph import build_graphs, ring_edges
 from dagsched.diagnostics import LimitError
 from dagsched.plan.model import Plan
 from dagsched.plan.resolve import order_plan, resolve_depths
-from dagsched.schedule.depths import choose_ring_depths, with_depths
+from dagsched.schedule.depths import choose_ring_depths, make_search, with_depths
 from dagsched.schedule.streams import Assignment
 from tests.cost.loops import by_engine, bytes_of, device_of, loop_texts, measure, plan_of
 
@@ -33,11 +33,12 @@ def all_depths(ordered: Plan, resolved: Plan, deepest: int) -> list[Plan]:
 
 
 def choose(ordered: Plan, resolved: Plan, assignment: Assignment) -> dict[str, int]:
-    device = device_of(resolved)
+    device, rings = device_of(resolved), ring_edges(ordered)
+    graphs = build_graphs(resolved, rings, assignment.stream_of, op_costs(resolved, device), device)
     choice = choose_ring_depths(
-        ring_edges(ordered), resolved, assignment, device,
+        make_search(rings, resolved, graphs, device),
         lambda depths: measure(with_depths(ordered, resolved, depths), assignment),
-    )  # fmt: skip
+    )
     return choice.chosen.depths if choice else {}
 
 

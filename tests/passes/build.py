@@ -11,9 +11,9 @@ from dagsched.schedule.rules import fold_waits
 from dagsched.schedule.waits import find_needs
 
 
-def build_schedule(plan: Plan, streams: dict[str, str]) -> Schedule:
-    """Waits, events and steps for a given assignment."""
-    sweep = Sweep(plan)
+def build_schedule(plan: Plan, streams: dict[str, str], shifts: dict[str, int] | None = None) -> Schedule:
+    """Waits, events and steps for a given assignment, with ops of loops issued some rounds late."""
+    sweep = Sweep(plan, shifts)
     names = sorted(set(streams.values()))
     stream_of = [names.index(streams[op.name]) for op in sweep.ops]
     rules = fold_waits(sweep, find_needs(sweep, stream_of), stream_of)

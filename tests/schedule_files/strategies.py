@@ -115,7 +115,9 @@ def steps(draw: st.DrawFn, names: tuple[str, ...], buffers: dict[str, Storage], 
     shared: dict[str, Any] = {"when": draw(conditions(names)), "label": draw(st.none() | LINES)}
     own = indexed(names)
     if kind == "op":
-        return OpStep(stream=draw(own), op=draw(LONG_NAMES), accesses=draw(all_accesses(names, buffers)), **shared)
+        instance = draw(own)  # an op's iteration is written like an index
+        touched = draw(all_accesses(names, buffers))
+        return OpStep(stream=draw(own), op=draw(LONG_NAMES), accesses=touched, iteration=instance.index, **shared)
     if kind == "host":
         return HostStep(host=draw(LONG_NAMES), accesses=draw(all_accesses(names, buffers)), **shared)
     if kind == "free":

@@ -1,0 +1,63 @@
+"""Software pipelining: issue some ops of a loop rounds late, so that they do not hold up what shares their stream.
+
+Where streams are few, an upload for the next iteration stands in its queue behind a download that waits for this
+iteration's compute, and a host thread draws one frame before it decodes the next. Issuing the download (and all that
+follows it) a round late puts the next upload in front of it. The body's order stays as the plan has it; cuts between
+neighbouring ops say from where on everything is a round later. What each choice of cuts allows is told by the loop's
+graph; the caller simulates the best and keeps it only if it gains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+
+from dagsched.cost.bounds import Bound
+from dagsched.cost.loop_graph import LoopGraph, shift_graph
+
+MOST_CUTS = 3
+"""Stages are at most one more than this."""
+
+MOST_TRIED = 400
+"""Choices of cuts that are looked at in one loop."""
+
+
+def shift_loops(graphs: Sequence[LoopGraph], bounds: Mapping[int, Bound]) -> list[LoopGraph] | None:
+    """Graphs with shifted ops for the loops whose streams are slower than their bound (by segment).
+
+    None where no shift gains.
+    """
+    moved = [_shift_loop(graph, bounds[graph.segment].ticks) for graph in graphs]
+    return None if moved == list(graphs) else moved
+
+
+def _shift_loop(graph: LoopGraph, limit: Fraction) -> LoopGraph:
+    """The fastest choice of fewest cuts; the graph itself where none is faster."""
+    best = graph
+    if graph.floor <= limit or len(graph.ops) < 2 or max(map(len, graph.members), default=0) < 2:
+        return graph
+    for cuts in _cuts(len(graph.ops)):
+        if best.floor <= limit:
+            break
+        shifts = [sum(position <= number for position in cuts) for number in range(len(graph.ops))]
+        moved = shift_graph(graph, shifts)
+        if moved is not None and moved.floor < best.floor:
+            best = moved
+    return best
+
+
+def _cuts(ops: int) -> Iterator[tuple[int, ...]]:
+    """Positions between ops, fewest cuts first, and the last positions first: what is late needs longer rings."""
+    tried = 0
+    for number in range(1, MOST_CUTS + 1):
+        for cuts in combinations(range(ops - 1, 0, -1), number):
+            yield cuts
+            tried += 1
+            if tried >= MOST_TRIED:
+                return
+
+
+def name_shifts(graphs: Sequence[LoopGraph]) -> dict[str, int]:
+    """The ops that are issued late, with the number of rounds."""
+    return {op: shift for graph in graphs for op, shift in zip(graph.ops, graph.shifts, strict=True) if shift}

@@ -1,0 +1,136 @@
+"""Software pipelining: ops of a loop issued rounds late, for every count, proved by the verifier and by the checker."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dagsched.compiled import Compiled
+from dagsched.compiler import compile_plan
+from dagsched.cost.loop_graph import is_late
+from dagsched.diagnostics import Source
+from dagsched.hazards.find import find_hazards
+from dagsched.hazards.sweep import Sweep
+from dagsched.plan.expressions import add
+from dagsched.plan.model import Loop, Op, Plan
+from dagsched.plan.reader import read_plan
+from dagsched.proof.check import check_schedule
+from dagsched.proof.recheck import recheck_proof
+from dagsched.proof.verify import verify_schedule
+from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
+from dagsched.schedule.reader import read_schedule
+from dagsched.schedule.writer import schedule_data
+from tests.passes.build import build_schedule
+from tests.passes.strategies import assignments, plans
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def cut_loops(plan: Plan, data: st.DataObject) -> dict[str, int]:
+    """Random stages of each loop."""
+    shifts: dict[str, int] = {}
+    for item in plan.items:
+        if isinstance(item, Loop):
+            stage = 0
+            for number, op in enumerate(item.body):
+                assert isinstance(op, Op)
+                stage += number > 0 and data.draw(st.sampled_from([0, 0, 1, 2]))
+                shifts[op.name] = stage
+    return shifts
+
+
+def allows(plan: Plan, shifts: dict[str, int]) -> bool:
+    """Whether every hazard still runs forward."""
+    names = [op.name for op in plan.ops()]
+    late = [shifts.get(name, 0) for name in names]
+    return not any(
+        is_late((names.index(h.before), names.index(h.after), h.distance), late)
+        for h in find_hazards(plan).entries
+        if h.distance is not None
+    )
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_shifted_loops_prove(data: st.DataObject) -> None:
+    """Whatever the plan, the streams and the stages, as long as no hazard is turned round."""
+    plan = data.draw(plans(loops=1))
+    shifts = cut_loops(plan, data)
+    assume(any(shifts.values()) and allows(plan, shifts))
+    streams = data.draw(assignments(plan))
+    schedule = build_schedule(plan, streams, shifts)
+    proof = verify_schedule(plan, schedule)
+    # Random rings may not keep a plan's meaning (V103); that has nothing to do with shifts.
+    assert {problem.code for problem in proof.problems} <= {"V103"}
+    assert proof.holds == verify_schedule(plan, build_schedule(plan, streams)).holds
+    if proof.holds:
+        assert recheck_proof(proof.document, plan, schedule) == []
+    most = min(Sweep(plan).limits) - 1  # a parameter may be one less than the loop's count
+    for count in (count for count in (0, 1, 2, 5) if count <= most):
+        verdict = check_schedule(replace(schedule, params=dict.fromkeys(schedule.params, count)))
+        assert verdict.verdict == "ok"
+
+
+def detector(streams: str = "max: 3, policy: engine", count: str = "frames") -> Compiled:
+    text = (EXAMPLES / "detector.yaml").read_text(encoding="utf-8").replace("count: frames", f"count: {count}")
+    return compile_plan(read_plan(Source("p.yaml", text.replace("params:", f"streams: {{{streams}}}\nparams:"))))
+
+
+def test_a_download_is_issued_behind_the_next_upload() -> None:
+    """Decode, download and draw share a stream: without shifts a frame takes what its ops take one after another."""
+    compiled = detector()
+    assert compiled.shifts == {"download": 1, "draw": 1}
+    assert compiled.unshifted == pytest.approx(9.05e-3, rel=1e-3)
+    assert compiled.schedule.predicted is not None
+    assert compiled.schedule.predicted["initiation_interval"] == 6.9e-3
+
+
+@pytest.mark.parametrize("streams", ["max: 6", "policy: single"])
+def test_nothing_is_shifted_where_it_gains_nothing(streams: str) -> None:
+    assert detector(streams).shifts == {}
+
+
+def test_a_shifted_schedule_survives_its_file() -> None:
+    schedule = detector().schedule
+    again = read_schedule(Source("s.json", json.dumps(schedule_data(schedule))))
+    assert again.steps == schedule.steps
+    assert [step for step in again.walk() if isinstance(step, OpStep)] == [
+        step for step in schedule.walk() if isinstance(step, OpStep)
+    ]
+    assert any(isinstance(step, OpStep) and step.iteration is not None for step in again.walk())
+
+
+def changed(schedule: Schedule, change: dict[int, AnyStep | None]) -> Schedule:
+    """With steps of the loop replaced or left out, by number."""
+    steps: list[AnyStep] = []
+    for step in schedule.steps:
+        if isinstance(step, LoopStep):
+            body = [change.get(number, inner) for number, inner in enumerate(step.steps)]
+            step = replace(step, steps=tuple(inner for inner in body if inner is not None))
+        steps.append(step)
+    return replace(schedule, steps=tuple(steps))
+
+
+def test_a_shifted_schedule_with_a_fault_does_not_prove() -> None:
+    """Every wait dropped in turn, every guard dropped, every op an iteration off."""
+    compiled = detector(count="6")
+    assert compiled.shifts
+    plan, schedule = compiled.plan, compiled.schedule
+    assert verify_schedule(plan, schedule).holds
+    loop = next(step for step in schedule.steps if isinstance(step, LoopStep))
+    for number, step in enumerate(loop.steps):
+        if isinstance(step, EventStep) and step.action == "wait":
+            assert not verify_schedule(plan, changed(schedule, {number: None})).holds
+        if isinstance(step, OpStep):
+            assert not verify_schedule(plan, changed(schedule, {number: replace(step, when=())})).holds
+            assert not verify_schedule(plan, changed(schedule, {number: None})).holds
+            if step.iteration is not None:
+                assert not verify_schedule(plan, changed(schedule, {number: replace(step, iteration=None)})).holds
+    shorter = replace(loop, hi=add(loop.hi, -1))
+    steps = tuple(shorter if step is loop else step for step in schedule.steps)
+    assert not verify_schedule(plan, replace(schedule, steps=steps)).holds
