@@ -24,6 +24,7 @@ COMMANDS = {
     "prove": "let an adversary run a plan or a schedule, and show what goes wrong without each wait",
     "fix": "write a schedule without its races, deadlocks and needless waits",
     "run": "run a plan, or see what overlaps in a dry run",
+    "calibrate": "write the times of a measured run into a plan",
     "matrix": "show the dependency matrix of a plan",
     "graph": "draw the dependency graph of a plan or a schedule",
     "timeline": "show when each op would run: text, SVG, HTML, or a trace for Perfetto",

@@ -1,8 +1,8 @@
 """What each diagnostic code means, in one line; ``dagsched explain`` prints it and SARIF carries it.
 
 The letter says who speaks: P the plan's reader and its meaning, S the schedule's reader and checker, D device profiles
-and simulation, C compilation, E emission, R a run, V the verifier, U the command line and files. A code
-keeps its meaning.
+and simulation, C compilation, K calibration, E emission, R a run, V the verifier, U the command line and files. A
+code keeps its meaning.
 """
 
 from __future__ import annotations
@@ -125,6 +125,12 @@ CODES: dict[str, str] = {
     "C103": "the buffers take more memory than the plan or the device allows, even with the fewest slots",
     "C110": "the schedule is proved for the counts that were gone through, and not for larger ones",
     "C120": "effort `max` had no solver to ask",
+    "K101": "a trace is of no kind that is known",
+    "K102": "a trace holds no event with a duration",
+    "K103": "`--map` names an op that the plan does not have",
+    "K104": "`--map` names events that the trace does not have",
+    "K105": "no event of a trace is a run of an op of the plan",
+    "K106": "times cannot be written into a plan's text without changing something else",
     "E101": "there is no target of that name",
     "E102": "a copy between two regions cannot be expressed by copies of rows",
     "E103": "an op touches a region of a buffer whose size varies",
