@@ -21,6 +21,7 @@ WITHOUT: dict[str, str] = {
     "E105": "a plan whose arithmetic overflows is proved for a long time before it is emitted",
     "D135": "takes a run of millions of commands",
     "E104": "the shipped targets can express everything that a plan compiles to",
+    "K106": "no text is known that the change does not understand",
     "P240": "takes a loop that is followed for many iterations before the search gives up",
     "P241": "takes a plan whose cases are gone through for many seconds",
     "S100": "of the commands only `fix` takes schedules only",
