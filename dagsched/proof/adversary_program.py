@@ -161,6 +161,8 @@ class _Unfolder:
 
     def issue(self, step: AnyStep, path: tuple[tuple[int, str, int], ...]) -> None:
         if isinstance(step, OpStep):
+            if step.iteration is not None and path:  # the instance that it is, not the round in which it is issued
+                path = (*path[:-1], (*path[-1][:2], evaluate(step.iteration, self.env)))
             command = self.add("work", self.thread(step.stream), step, path)
             command.touches = self.places.touches(step.accesses, self.env)
         elif isinstance(step, HostStep):

@@ -43,7 +43,8 @@ class Node:
     """One instance of a step. ``ordinal`` counts the work done on its thread up to and including this node.
 
     ``key`` is the handle, flag, lock, or (sync of a stream) the thread; ``raw`` is the index as written, before the
-    ring; ``private`` marks the two halves of a ``wait_stream``. ``path`` holds the loops around it with their values.
+    ring; ``private`` marks the two halves of a ``wait_stream``. ``path`` holds the loops around it with their values,
+    ``own`` the iteration that an op says it is (``op: download@i-1``).
     """
 
     index: int
@@ -57,6 +58,12 @@ class Node:
     private: bool = False
     touches: tuple[Touch, ...] = ()
     ordinal: int = 0
+    own: int | None = None
+
+    @property
+    def instance(self) -> Path:
+        """The path with the op's own iteration: what names it, where ``path`` says when it was issued."""
+        return self.path if self.own is None or not self.path else (*self.path[:-1], (self.path[-1][0], self.own))
 
 
 @dataclass(slots=True)
@@ -151,6 +158,8 @@ class _Expander:
     def step(self, step: AnyStep, number: int, path: Path) -> None:
         if isinstance(step, OpStep):
             self.add(self.thread(step.stream), "op", step, number, path, touches=self.touches(step.accesses))
+            if step.iteration is not None:
+                self.program.nodes[-1].own = value_of(step.iteration, self.env)
         elif isinstance(step, HostStep):
             self.add(HOST, "host", step, number, path, touches=self.touches(step.accesses))
         elif isinstance(step, FreeStep):

@@ -101,7 +101,7 @@ def _instances(schedule: Schedule, run: Run, op: str, values: tuple[int, ...]) -
     """The instances that a name stands for. One value in nested loops is that of the innermost loop."""
     for node in run.program.nodes:
         if node.action in WORK and name_of(node) == op:
-            path = tuple(value for _, value in node.path)
+            path = tuple(value for _, value in node.instance)
             if not values or path == values or path[-len(values) :] == values:
                 yield node
 
@@ -109,7 +109,7 @@ def _instances(schedule: Schedule, run: Run, op: str, values: tuple[int, ...]) -
 def _unknown(schedule: Schedule, run: Run, text: str, op: str) -> ScheduleError:
     names = {name_of(node) for node in run.program.nodes if node.action in WORK}
     if op in names:
-        values = [str(node.path[-1][1]) for node in run.program.nodes if name_of_work(node) == op and node.path]
+        values = [str(node.instance[-1][1]) for node in run.program.nodes if name_of_work(node) == op and node.path]
         having = "it stands outside all loops"
         if values:
             last = f" and end at `{op}@{values[-1]}`" if not used_params(schedule) else ""

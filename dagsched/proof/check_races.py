@@ -172,7 +172,7 @@ class _Search:
 def _add(found: Conflicts, first: Node, second: Node, a: Touch, b: Touch, kinds: tuple[str, ...]) -> None:
     buffer = a.buffer if a.buffer == b.buffer else f"{a.buffer}/{b.buffer}"
     key = (name_of(first), name_of(second), buffer)
-    distance = distance_of(first.path, second.path)
+    distance = distance_of(first.instance, second.instance)
     race = found.races.get(key)
     if race is None:
         race = found.races[key] = FoundRace(first, second, buffer, distance)

@@ -18,7 +18,7 @@ from dagsched.schedule.model import (
 
 def instance_text(node: Node) -> str:
     """``upload@3``; nested loops give ``upload@3,1``."""
-    values = ",".join(str(value) for _, value in node.path)
+    values = ",".join(str(value) for _, value in node.instance)
     return f"{name_of(node)}@{values}" if values else name_of(node)
 
 

@@ -133,7 +133,7 @@ class Trials:
         seen: dict[str, None] = {}
         for first, second in trial.lost:
             a, b = nodes[first], nodes[second]
-            distance = distance_of(a.path, b.path)
+            distance = distance_of(a.instance, b.instance)
             if distance is None:
                 text = f"{instance_text(b)} with {instance_text(a)}"
             else:

@@ -10,13 +10,11 @@ Invariant: a wait is bound as the event model ``latch`` says, to the record of i
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
 from dagsched.compiled import Compiled
 from dagsched.diagnostics import Where
-from dagsched.plan.access import AccessError, split_indexed
 from dagsched.plan.expressions import Condition, Expr, Int, Name, expression_text
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.run.errors import refuse
@@ -214,10 +212,7 @@ class _Splitter:
             self.refuse(f"a step of the kind `{type(step).__name__}`", step.where)
 
     def op_point(self, section: Section, step: OpStep) -> OpPoint:
-        name, iteration = step.op, None
-        if name not in self.ops:
-            with suppress(AccessError):
-                name, iteration = split_indexed(step.op)
+        name, iteration = step.op, step.iteration
         if name not in self.ops:
             self.refuse(f"the op `{step.op}`, which the plan does not have", step.where)
         op, loop = self.ops[name]

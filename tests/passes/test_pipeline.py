@@ -134,3 +134,32 @@ def test_a_shifted_schedule_with_a_fault_does_not_prove() -> None:
     shorter = replace(loop, hi=add(loop.hi, -1))
     steps = tuple(shorter if step is loop else step for step in schedule.steps)
     assert not verify_schedule(plan, replace(schedule, steps=steps)).holds
+
+
+def test_a_shifted_schedule_runs_as_the_plan_means() -> None:
+    """On threads, with an index that functions ask for: an op issued late gets its own iteration."""
+    import numpy as np
+
+    import dagsched
+
+    def decode(frame: np.ndarray, i: int) -> None:
+        frame[:] = i + 1
+
+    def detector(image: np.ndarray, boxes: np.ndarray, sums: np.ndarray, i: int) -> None:
+        boxes[:] = image[:16]
+        sums[0] += image[0]
+
+    seen: list[int] = []
+
+    def draw(all: np.ndarray, i: int) -> None:  # noqa: A002 - the buffer's name
+        seen.append(i)
+
+    path = Path(__file__).parents[1] / "emit" / "plans" / "shifted.yaml"
+    schedule = dagsched.compile(path)
+    assert schedule.compiled.shifts
+    functions = {"decode": decode, "detector": detector, "draw": draw}
+    with schedule.executor(functions=functions, backend="cpu") as executor:
+        result = executor.run(n=6)
+    assert seen == list(range(6))
+    assert result.outputs["all"].view(np.uint8).reshape(64, 16)[:6, 0].tolist() == [1, 2, 3, 4, 5, 6]
+    assert int(result.outputs["last"].view(np.uint8)[0]) == 1 + sum(range(1, 7))
