@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dagsched.cost.depths import RingChoice
 from dagsched.cost.model import Device
@@ -14,6 +15,17 @@ from dagsched.schedule.model import Schedule
 
 
 @dataclass(frozen=True, slots=True)
+class Spared:
+    """What ``--sync fewest`` did: how many waits there were before order was added, and how sure it is.
+
+    ``exact``: no schedule on these streams has fewer waits; ``greedy``: none was found.
+    """
+
+    before: int
+    method: Literal["greedy", "exact"]
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """A proved schedule.
 
@@ -21,7 +33,7 @@ class Compiled:
     stream; ``warnings`` are what the user should look at. Counts: ``waits_found`` cross-stream hazards before
     elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles. ``rings`` says how the depths of
     rings were chosen, where there was a choice. ``shifts`` says which ops of loops are issued rounds late (software
-    pipelining), ``unshifted`` how many seconds it would take otherwise.
+    pipelining), ``unshifted`` how many seconds it would take otherwise, ``spared`` what adding order has saved.
     """
 
     plan: Plan
@@ -38,4 +50,5 @@ class Compiled:
     rings: RingChoice | None = None
     shifts: dict[str, int] = field(default_factory=dict)
     unshifted: float | None = None
+    spared: Spared | None = None
     warnings: tuple[Diagnostic, ...] = ()

@@ -5,11 +5,13 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from dagsched.choice.choose import Effort, choose_schedule
-from dagsched.compiled import Compiled
+from dagsched.compiled import Compiled, Spared
 from dagsched.cost.depths import RingChoice
 from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
@@ -28,9 +30,10 @@ from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.assemble import assemble_schedule
 from dagsched.schedule.depths import choose_ring_depths, make_search, with_depths
 from dagsched.schedule.events import Recording, allocate_events
+from dagsched.schedule.fewest import Attempt, Method, spare_waits
 from dagsched.schedule.model import Schedule
 from dagsched.schedule.pipeline import name_shifts, shift_loops
-from dagsched.schedule.rules import fold_waits
+from dagsched.schedule.rules import WaitRule, fold_waits
 from dagsched.schedule.streams import Assignment, stream_names
 from dagsched.schedule.waits import find_needs
 
@@ -39,13 +42,18 @@ GAIN = Fraction(999, 1000)
 
 
 def compile_plan(
-    plan: Plan, *, device: Device | None = None, effort: Effort = "normal", ring_table: bool = False
+    plan: Plan,
+    *,
+    device: Device | None = None,
+    effort: Effort = "normal",
+    ring_table: bool = False,
+    sync: Literal["order", "fewest"] = "order",
 ) -> Compiled:
     """Compile a plan as written.
 
     ``device`` overrides the one that the plan names, whose relative path starts at the plan's file. ``effort`` is how
     hard to look for a quick schedule. ``ring_table`` asks for all worthwhile depths of the rings in ``Compiled.rings``,
-    not only for those that are chosen.
+    not only for those that are chosen. ``sync`` ``fewest`` saves waits by adding order where the model shows no loss.
 
     Raises :class:`PlanError` with all that is wrong with the plan, :class:`LimitError` where the device cannot hold
     the schedule, and :class:`ProofError` where dagsched has made a wrong one.
@@ -70,6 +78,13 @@ def compile_plan(
                 fixed, proof, unshifted = late, shifted_proof, fixed.measured
     if not proof.holds:
         raise ProofError(_describe(plan, proof))
+    spared: Spared | None = None
+    if sync == "fewest":
+        fewer, method = _spare(plan, fixed, assignment, device)
+        fewer_proof = _verify(plan, fewer, device)
+        if fewer_proof.holds:
+            spared = Spared(fixed.built.kept, method)
+            fixed, proof = fewer, fewer_proof
     resolved, built = fixed.resolved, fixed.built
     hazards = find_hazards(resolved)
     predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit)
@@ -89,6 +104,7 @@ def compile_plan(
         handles=handles,
         rings=fixed.rings if edges.ranges else None,
         shifts=fixed.shifts,
+        spared=spared,
         unshifted=None if unshifted is None else float(unshifted.ticks / TICKS),
         warnings=(*find_warnings(resolved), *choice.findings, *_warn_of_bounds(plan, proof)),
     )
@@ -96,12 +112,17 @@ def compile_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A schedule with what led to it; ``found`` and ``kept`` count waits."""
+    """A schedule with what led to it; ``found`` counts hazards between streams."""
 
     schedule: Schedule
     recordings: list[Recording]
     found: int
-    kept: int
+    rules: list[WaitRule]
+
+    @property
+    def kept(self) -> int:
+        """How many waits the schedule has."""
+        return len(self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +169,20 @@ def _build(plan: Plan, resolved: Plan, assignment: Assignment, shifts: dict[str,
     rules = fold_waits(sweep, needs, stream_of)
     recordings = allocate_events(sweep, rules)
     schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
-    return _Built(schedule, recordings, needs.found, len(rules))
+    return _Built(schedule, recordings, needs.found, rules)
+
+
+def _spare(plan: Plan, fixed: _Fixed, assignment: Assignment, device: Device) -> tuple[_Fixed, Method]:
+    """Add order where that saves waits and costs no time; the rest stays as it is."""
+    costs = op_costs(fixed.resolved, device)
+
+    def build(ordered: Plan) -> tuple[_Built, list[WaitRule], Callable[[], Fraction]]:
+        built = _build(plan, ordered, assignment, fixed.shifts)
+        return built, built.rules, lambda: measure_schedule(built.schedule, costs, device).ticks
+
+    start = Attempt(fixed.resolved, fixed.built, fixed.built.rules, fixed.measured.ticks)
+    best, method = spare_waits(start, assignment.stream_of, fixed.shifts, build)
+    return replace(fixed, built=best.built), method
 
 
 def _count_handles(built: _Built) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dagsched.cli.arguments import Parser
+from dagsched.cli.arguments import Parser, choice
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import compile_read, read_plan_file
 from dagsched.cli.report import print_diagnostics, print_json
@@ -26,6 +26,10 @@ def add_arguments(parser: Parser) -> None:
         "--explain-rings", action="store_true",
         help="also print how the depths of rings trade memory for speed",
     )  # fmt: skip
+    parser.add_argument(
+        "--sync", default="order", type=choice("sync", ("order", "fewest")), metavar="order|fewest",
+        help="fewest: save waits by adding order where the model shows no loss (default order: add none)",
+    )  # fmt: skip
     parser.add_effort()
     parser.add_format()
 
@@ -39,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.output import write_files
 
     read = read_plan_file(args.plan, console)
-    compiled, warnings = compile_read(read, args.effort, ring_table=args.explain_rings)
+    compiled, warnings = compile_read(read, args.effort, ring_table=args.explain_rings, sync=args.sync)
     compiled = replace(compiled, warnings=warnings)
     files = schedule_files(compiled, args.target or DEFAULT_TARGETS)
     directory = Path(args.output) if args.output else Path("build") / file_stem(compiled.plan.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dagsched.cli.console import Console
 from dagsched.diagnostics import Diagnostic, Source, UsageError
@@ -75,12 +75,16 @@ def _is_schedule(node: Node) -> bool:
 
 
 def compile_read(
-    read: ReadPlan, effort: Effort = "normal", *, ring_table: bool = False
+    read: ReadPlan,
+    effort: Effort = "normal",
+    *,
+    ring_table: bool = False,
+    sync: Literal["order", "fewest"] = "order",
 ) -> tuple[Compiled, tuple[Diagnostic, ...]]:
     """Compile a plan; with all warnings in the order of the file."""
     from dagsched.compiler import compile_plan
 
-    compiled = compile_plan(read.plan, effort=effort, ring_table=ring_table)
+    compiled = compile_plan(read.plan, effort=effort, ring_table=ring_table, sync=sync)
     warnings = dict.fromkeys((*read.warnings, *compiled.warnings))
     return compiled, tuple(sorted(warnings, key=lambda found: (found.where.line if found.where else 0, found.code)))
 

@@ -42,7 +42,7 @@ def summary_data(compiled: Compiled) -> dict[str, Any]:
             for name, stream in _used_streams(compiled).items()
         ],
         "hazards": len(compiled.hazards.entries),
-        "waits": {"found": compiled.waits_found, "kept": compiled.waits_kept},
+        "waits": {"found": compiled.waits_found, "kept": compiled.waits_kept, **_spared_data(compiled)},
         "handles": compiled.handles,
         "events": {event.name: event.ring or 1 for event in schedule.events.values()},
         "rings": {buffer.name: depth for buffer in plan.buffers.values() if (depth := buffer.ring.depth or 1) > 1},
@@ -80,7 +80,7 @@ def summary_text(compiled: Compiled, *, paint: Paint = PLAIN, width: int = 100) 
     title = f"{paint(escape(plan.name), 'bold')}: {_shape(plan)} on {escape(compiled.device.name)}"
     rows = [
         ("streams", _streams_text(compiled, width)),
-        ("waits", f"{compiled.waits_kept} kept of {_counted(compiled.waits_found, 'cross-stream hazard')} found"),
+        ("waits", _waits_text(compiled)),
         ("events", _events_text(compiled)),
         ("rings", _rings_text(compiled, width)),
         ("memory", ", ".join(f"{place} {size_text(size)}" for place, size in memory_by_place(plan).items())),
@@ -140,6 +140,20 @@ def _rings_text(compiled: Compiled, width: int) -> str:
     if rings:
         return wrap_names(rings, width, _INDENT)
     return "none: one slot each is enough" if compiled.rings else "none: every buffer has one slot"
+
+
+def _waits_text(compiled: Compiled) -> str:
+    text = f"{compiled.waits_kept} kept of {_counted(compiled.waits_found, 'cross-stream hazard')} found"
+    if compiled.spared is None:
+        return text
+    sure = "no schedule on these streams has fewer" if compiled.spared.method == "exact" else "found greedily"
+    return f"{text}, {compiled.spared.before} before order was added ({sure})"
+
+
+def _spared_data(compiled: Compiled) -> dict[str, Any]:
+    if compiled.spared is None:
+        return {}
+    return {"without_added_order": compiled.spared.before, "method": compiled.spared.method}
 
 
 def _pipeline_text(compiled: Compiled, width: int) -> str:
