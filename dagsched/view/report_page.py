@@ -17,9 +17,10 @@ from dagsched.plan.model import Loop
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, Schedule
 from dagsched.timeline import Timeline
 from dagsched.view.matrix import matrix_cells
-from dagsched.view.summary import memory_by_place, size_text, summary_data, time_text
+from dagsched.view.summary import memory_by_place, summary_data
 from dagsched.view.terminal import clip, escape
 from dagsched.view.timeline_html import PAGE_STYLE, ZOOM, busy_table, html, zoomable
+from dagsched.view.units import size_text, time_text
 
 MAX_OPS = 60
 """Ops beyond which graph and matrix are left out."""
