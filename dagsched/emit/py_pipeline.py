@@ -136,10 +136,9 @@ def _check_counts(calls: CallList, names: Names) -> list[str]:
     lines = []
     for name in ordered_params(calls):
         count = names.locals[name]
+        lines.append(f'        check_count("{count}", {count}, self.MAX_COUNT)')
         if name in calls.proved:
-            lines.append("        # The schedule is proved up to this count, and not beyond.")
-        most = str(calls.proved[name]) if name in calls.proved else "self.MAX_COUNT"
-        lines.append(f'        check_count("{count}", {count}, {most})')
+            lines.append(f'        check_proved("{count}", {count}, {calls.proved[name]})')
     return lines
 
 

@@ -138,6 +138,14 @@ def test_counts_are_checked(counts: str, pipelines: dict[str, tuple[int, Pipelin
     assert "check_count(frames, kMaxCount): ACL_ERROR_INVALID_PARAM" in str(answer[0]["failure"])
 
 
+def test_counts_end_where_the_proof_does(pipelines: dict[str, tuple[int, Pipeline]], program: Path) -> None:
+    number, _ = pipelines["limited"]
+    (right,) = run_cases(program, [f"{number} 0 - 0 0 32 32"])
+    assert not [line for line in right if "code" in line]
+    (answer,) = run_cases(program, [f"{number} 0 - 0 0 2 33"])
+    assert "the schedule is proved for m up to 32, and not beyond: check_count(m, 32)" in str(answer[0]["failure"])
+
+
 def test_no_data_race(pipelines: dict[str, tuple[int, Pipeline]], tmp_path: Path) -> None:
     """ThreadSanitizer sees every access of every function, and the program's own bookkeeping."""
     chosen = [pipelines[name][1] for name in ("detector", "mixed", "dynamic")]

@@ -151,7 +151,7 @@ REASONS: list[tuple[list[dict[str, Any]], dict[str, dict[str, Any]], str]] = [
     ([{"name": "put", "compute": "put", "reads": ["x"], "writes": ["z"], "time": "1 us"}],
      {"z": {"place": "device", "size": 16, "dynamic": True, "output": True}}, "the size of `z`, which `put` uses"),
     ([{"name": "put", "compute": "put", "reads": ["x"], "writes": ["z"], "time": "1 us"}],
-     {"z": {"place": "device", "size": 16, "ring": 61, "output": True}}, "repeats only after 366 iterations"),
+     {"z": {"place": "device", "size": 16, "ring": 13, "output": True}}, "repeats only after 78 iterations"),
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def pipelines() -> list[Pipeline]:
 
 @pytest.fixture(scope="module")
 def program(pipelines: list[Pipeline], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cuda"), [pipeline.cuda for pipeline in pipelines], "-fsanitize=address")
+    return build(tmp_path_factory.mktemp("cuda"), [pipeline.cuda for pipeline in pipelines])
 
 
 @pytest.mark.parametrize("name", NAMES)

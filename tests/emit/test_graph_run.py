@@ -15,7 +15,7 @@ from tests.emit.driver import Emitted, build, run_cases
 from tests.emit.pipelines import PLANS, Pipeline, compile_file
 
 COUNTS = (0, 1, 2, 7, 8, 13, 100)
-ON_CUDA = ["detector", "mixed", "names", "denoise"]
+ON_CUDA = ["detector", "mixed", "denoise"]
 ON_ASCENDCL = ["denoise"]
 
 

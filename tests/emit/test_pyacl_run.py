@@ -256,6 +256,15 @@ def test_messages(programs: dict[str, Pipeline]) -> None:
     pipeline.close()
 
 
+def test_counts_end_where_the_proof_does(programs: dict[str, Pipeline]) -> None:
+    program = Program(programs["limited"])
+    with program.open() as pipeline:
+        hooks = make_hooks(program)
+        pipeline.run(hooks, n=32, m=32)
+        with pytest.raises(ValueError, match="`m` is 33, and the schedule is proved up to 32 and not beyond"):
+            pipeline.run(hooks, n=2, m=33)
+
+
 def test_regions_that_leave_their_buffer_are_errors(programs: dict[str, Pipeline]) -> None:
     program = Program(programs["batches"])
     wrong = pytest.raises(program.module.PipelineError, match="check_region: ACL_ERROR_INVALID_PARAM")

@@ -566,10 +566,16 @@ class Hooks {
                                   int64_t phase, aclrtStream stream) = 0;
 };
 
+// Told of every op before its calls are made: define it for a profiler's ranges, or leave it alone.
+#ifndef DAGSCHED_NOTE
+#define DAGSCHED_NOTE(op, iteration) static_cast<void>(0)
+#endif
+
 // Notes the place, makes the call, and leaves the function with what failed.
 #define DAGSCHED_TRY(op, iteration, ...)                                             \
   do {                                                                               \
     at_ = Place{op, iteration, #__VA_ARGS__, __FILE__, __LINE__};                    \
+    DAGSCHED_NOTE(op, iteration);                                                    \
     if (const aclError code = (__VA_ARGS__); code != ACL_SUCCESS) return fail(code); \
   } while (false)
 
