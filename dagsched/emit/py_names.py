@@ -10,10 +10,11 @@ MODULE = frozenset(
     """
     ACL_CALLBACK_BLOCK ACL_ERROR_FAILURE ACL_ERROR_INVALID_PARAM ACL_ERROR_UNINITIALIZE ACL_EVENT_SYNC
     ACL_MEMCPY_DEVICE_TO_DEVICE ACL_MEMCPY_DEVICE_TO_HOST ACL_MEMCPY_HOST_TO_DEVICE ACL_MEM_MALLOC_HUGE_FIRST
-    ACL_STREAM_FAST_LAUNCH_AND_SYNC ACL_SUCCESS Any Buffer Buffers Callable ERROR_NAMES EventRing Events Hooks HostCalls
-    Iterator Pipeline PipelineError Resources Streams Strided View buffers call check_copy check_count check_proved
-    check_region contextlib copy_bytes copy_rows create dataclass events fill_bytes hooks host_memory numpy_type on_host own prod
-    require_host slot step0 step1 step2 step3 step4 step5 step6 step7 stream streams threading time
+    ACL_STREAM_FAST_LAUNCH_AND_SYNC ACL_SUCCESS Any Buffer Buffers Callable ERROR_NAMES EventRing Events Hooks
+    HostCalls Iterator Pipeline PipelineError Resources Streams Strided View buffers call check_copy check_count
+    check_proved check_region contextlib copy_bytes copy_rows create dataclass events fill_bytes hooks host_memory
+    numpy_type on_host own prod require_host slot step0 step1 step2 step3 step4 step5 step6 step7 stream streams
+    threading time
     """.split()  # noqa: SIM905
 )
 """What emitted modules and their functions define or import."""
