@@ -39,7 +39,7 @@ def time_of(compiled: Compiled) -> float:
 
 
 def test_one_wait_for_both_uploads() -> None:
-    """Each compute waits for its upload and each upload for its slot: one wait each way is enough, and costs nothing."""
+    """Each compute waits for its upload and each upload for its slot: one wait each way does, and costs nothing."""
     before, after = compile_plan(plan_of(TWO_INPUTS)), compile_plan(plan_of(TWO_INPUTS), sync="fewest")
     assert (before.waits_kept, before.spared) == (4, None)
     assert after.spared is not None

@@ -151,7 +151,7 @@ def test_a_shifted_schedule_runs_as_the_plan_means() -> None:
 
     seen: list[int] = []
 
-    def draw(all: np.ndarray, i: int) -> None:  # noqa: A002 - the buffer's name
+    def draw(all: np.ndarray, i: int) -> None:
         seen.append(i)
 
     path = Path(__file__).parents[1] / "emit" / "plans" / "shifted.yaml"
