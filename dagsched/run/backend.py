@@ -33,6 +33,7 @@ Call = Callable[[int], object]
 BACKENDS: dict[str, str] = {
     "cpu": "dagsched.run.cpu",
     "simulate": "dagsched.run.simulate",
+    "opencl": "dagsched.run.opencl",
 }
 """Backends by name: the module whose ``make_executor`` makes the executor."""
 
@@ -73,6 +74,8 @@ class Backend(Protocol):
     """Turns ops into calls, for an executor whose streams are threads."""
 
     name: str
+    handle: str | None
+    """What a function calls the queue that it enqueues on, where there is one."""
 
     def open(self, program: Program, board: Board, params: Mapping[str, int]) -> None:
         """Make buffers and queues; ``params`` will hold the counts of the run that goes on."""
@@ -97,6 +100,12 @@ class Backend(Protocol):
 
     def wait(self, stream: StreamProgram, number: int) -> Callable[[int], None] | None:
         """What to do on the device once record ``number`` is noted for an iteration; None: nothing."""
+
+    def stamp(self, stream: StreamProgram) -> Callable[[], Any] | None:
+        """For a stream whose ops only begin when their call returns: what marks a moment in its queue; else None."""
+
+    def time(self, stamp: Any) -> int:
+        """When a stamp's moment was, in nanoseconds of ``time.perf_counter_ns``."""
 
     def finish(self, stream: StreamProgram) -> None:
         """Wait for the end of all that a stream has been given."""

@@ -41,6 +41,7 @@ class Cpu:
     """Ops as calls of NumPy and of the user's functions."""
 
     name = "cpu"
+    handle: str | None = None
 
     def __init__(self) -> None:
         self.storage: dict[str, Storage] = {}
@@ -104,11 +105,17 @@ class Cpu:
 
         return look
 
-    def record(self, stream: StreamProgram, number: int) -> None:
+    def record(self, stream: StreamProgram, number: int) -> Callable[[int], None] | None:
         return None
 
-    def wait(self, stream: StreamProgram, number: int) -> None:
+    def wait(self, stream: StreamProgram, number: int) -> Callable[[int], None] | None:
         return None
+
+    def stamp(self, stream: StreamProgram) -> Callable[[], Any] | None:
+        return None
+
+    def time(self, stamp: Any) -> int:
+        return int(stamp)
 
     def finish(self, stream: StreamProgram) -> None:
         return None
@@ -133,10 +140,14 @@ def newest_versions(plan: Plan, params: Mapping[str, int]) -> dict[str, int]:
     return newest
 
 
-def call_function(plug: Plug, views: list[View], period: int | None, take: Callable[[int], Any] | None) -> Call:
-    """A call of a function in iteration i: with views by name, the indices that it asks for, and the source's item."""
+def call_function(
+    plug: Plug, views: list[View], period: int | None, take: Callable[[int], Any] | None, queue: Any = None
+) -> Call:
+    """A call of a function in iteration i: with views by name, and the indices, the item and the queue if it asks."""
     function = plug.function
-    told = {name: value for name, value in plug.indices if value is not None}
+    told: dict[str, Any] = {name: value for name, value in plug.indices if value is not None}
+    if plug.handle is not None:
+        told[plug.handle] = queue
     own = [name for name, value in plug.indices if value is None]
     with_item = plug.item and take is not None
     if period is not None and not own and not with_item:
@@ -172,7 +183,7 @@ def call_function(plug: Plug, views: list[View], period: int | None, take: Calla
     return call_kept
 
 
-def _call_table(plug: Plug, views: list[View], period: int, told: dict[str, int]) -> Call:
+def _call_table(plug: Plug, views: list[View], period: int, told: dict[str, Any]) -> Call:
     """Calls whose arguments repeat: made once."""
     function = plug.function
     if plug.ordered and not told:

@@ -50,6 +50,7 @@ class Dry:
     """Ops as sleeps."""
 
     name = "cpu, dry"
+    handle: str | None = None
 
     def __init__(self, compiled: Compiled) -> None:
         self.costs: dict[str, OpCost] = op_costs(compiled.resolved, compiled.device)
@@ -93,6 +94,12 @@ class Dry:
 
     def wait(self, stream: StreamProgram, number: int) -> None:
         return None
+
+    def stamp(self, stream: StreamProgram) -> Callable[[], Any] | None:
+        return None
+
+    def time(self, stamp: Any) -> int:
+        return int(stamp)
 
     def finish(self, stream: StreamProgram) -> None:
         return None

@@ -28,10 +28,10 @@ from dagsched.run.heads import heads_text, list_heads
 from dagsched.run.measured import make_timeline
 from dagsched.run.one_run import Deliver, Run
 from dagsched.run.result import Result, Trace
-from dagsched.run.setup import set_up
+from dagsched.run.setup import Setup, set_up
 from dagsched.run.sinks import Sink, find_sink
 from dagsched.run.sources import check_inputs, read_counts
-from dagsched.run.tape import new_tape
+from dagsched.run.tape import Tape, new_tape
 
 LOGGER = logging.getLogger("dagsched.run")
 PROMPT = 0.5
@@ -231,7 +231,7 @@ class Executor:
     def _result(self, run: Run) -> Result:
         setup, device, counts = self._setup, self.compiled.device, dict(self._setup.params)
         program, seconds, start = setup.program, (run.end - run.start) / 1e9, run.start
-        tape = run.tape or new_tape(len(program.streams), 0)
+        tape = _on_host_clock(setup, run.tape) if run.tape is not None else new_tape(len(program.streams), 0)
         source = f"measured on {setup.backend.name}"
         return Result(
             compiled=self.compiled,
@@ -335,6 +335,17 @@ class _Entered:
         finally:
             executor._current = None
             executor._busy.release()
+
+
+def _on_host_clock(setup: Setup, tape: Tape) -> Tape:
+    """The tape with the device's stamps as times of the host's clock."""
+    time = setup.backend.time
+    for stream, marks in zip(setup.program.streams, tape.ops, strict=True):
+        if setup.backend.stamp(stream) is not None:
+            timed = [(op, i, time(start), time(end)) for op, i, start, end in marks]
+            marks.clear()
+            marks.extend(timed)
+    return tape
 
 
 def _shortest(*pauses: float | None) -> float | None:

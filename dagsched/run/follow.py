@@ -65,6 +65,7 @@ def follow_stream(
 ) -> list[Part]:
     """The parts of a stream; ``locks`` are what an op holds while it runs, ``looks`` buffers whose copies it yields."""
     parts = []
+    stamp = backend.stamp(stream)
     for section, points in stream.parts:
         behind = _ops_behind(points, desk)
         steps: list[Step] = []
@@ -75,7 +76,7 @@ def follow_stream(
                 names = looks.get(point.op.name)
                 if names:
                     call = _then(call, backend.look(names, point))
-                steps.append(_op_step(section, stream, point, desk, call, locks.get(point.op.name, ())))
+                steps.append(_op_step(section, stream, point, desk, call, locks.get(point.op.name, ()), stamp))
             elif isinstance(point, WaitPoint):
                 step = _wait_step(program, stream, section, point, desk, backend, behind[number])
                 if step is not None:
@@ -125,6 +126,7 @@ def _op_step(
     desk: Desk,
     call: Call,
     locks: Sequence[AbstractContextManager[Any]],
+    stamp: Callable[[], Any] | None,
 ) -> Step:
     me, op = stream.number, desk.numbers[point.op.name]
     at_op, at_iteration, halted = desk.op, desk.iteration, desk.board.halted
@@ -146,7 +148,7 @@ def _op_step(
 
         step: Step = run
     else:
-        mark, clock = desk.tape.ops[me].append, perf_counter_ns
+        mark, clock = desk.tape.ops[me].append, stamp or perf_counter_ns
 
         def run_marked(i: int) -> None:
             if halted:

@@ -28,8 +28,9 @@ class Plug:
     """How an op's function is called.
 
     ``positional`` are accesses by number, ``named`` (parameter, access number) pairs; ``indices`` (parameter, loop
-    index) pairs: the value of an unrolled loop's index, or None for the op's own loop; ``item``: whether it takes one.
-    ``ordered`` says that all named parameters can be passed by position, in the order of ``named``.
+    index) pairs: the value of an unrolled loop's index, or None for the op's own loop; ``item``: whether it takes one;
+    ``handle``: the parameter that gets the queue to enqueue on. ``ordered`` says that all named parameters can be
+    passed by position, in the order of ``named``.
     """
 
     function: Callable[..., Any]
@@ -38,9 +39,10 @@ class Plug:
     indices: tuple[tuple[str, int | None], ...]
     item: bool
     ordered: bool
+    handle: str | None = None
 
 
-def plug_functions(plan: Plan, functions: Functions) -> dict[str, Plug]:
+def plug_functions(plan: Plan, functions: Functions, handle: str | None = None) -> dict[str, Plug]:
     """For every compute and host op its call; raises :class:`UsageError` with all that does not fit (R120, R121)."""
     plugs: dict[str, Plug] = {}
     faults: dict[Diagnostic, None] = {}
@@ -53,7 +55,7 @@ def plug_functions(plan: Plan, functions: Functions) -> dict[str, Plug]:
         if function is None:
             faults.setdefault(_missing(plan, op, name, known))
             continue
-        found = _plug(plan, op, loop, function, name)
+        found = _plug(plan, op, loop, function, name, handle if op.kind is OpKind.COMPUTE else None)
         if isinstance(found, Plug):
             plugs[op.name] = found
         else:
@@ -89,7 +91,9 @@ def _missing(plan: Plan, op: Op, name: str, known: list[str]) -> Diagnostic:
     return Diagnostic("R120", headline, op.where, plan.source, help=help_)
 
 
-def _plug(plan: Plan, op: Op, loop: Loop | None, function: Callable[..., Any], name: str) -> Plug | list[Diagnostic]:
+def _plug(
+    plan: Plan, op: Op, loop: Loop | None, function: Callable[..., Any], name: str, handle: str | None
+) -> Plug | list[Diagnostic]:
     texts = ", ".join(f"`{access_text(access)}`" for access in op.accesses) or "nothing"
 
     def fault(headline: str, help_: str | None) -> Diagnostic:
@@ -107,10 +111,12 @@ def _plug(plan: Plan, op: Op, loop: Loop | None, function: Callable[..., Any], n
         return Plug(function, tuple(range(len(accesses))), (), (), False, True)
     inner = dict(op.indices)
     indices: dict[str, int | None] = {**({loop.index: None, "i": None} if loop else {}), **inner}
+    known = [*accesses, *indices, ITEM, *([handle] if handle else [])]
     positional: list[int] = []
     named: list[tuple[str, int]] = []
     told: list[tuple[str, int | None]] = []
     item = everything = False
+    wanted: str | None = None
     faults: list[Diagnostic] = []
     ordered = True
     for parameter in parameters:
@@ -131,8 +137,10 @@ def _plug(plan: Plan, op: Op, loop: Loop | None, function: Callable[..., Any], n
             told.append((parameter.name, indices[parameter.name]))
         elif parameter.name == ITEM and loop is not None:
             item = True
+        elif handle is not None and parameter.name == handle:
+            wanted = handle
         elif parameter.default is inspect.Parameter.empty:
-            faults.append(_unknown(name, op, parameter.name, [*accesses, *indices, ITEM], fault))
+            faults.append(_unknown(name, op, parameter.name, known, fault))
         else:
             ordered = False
     given = {number for _, number in named} | set(positional)
@@ -146,7 +154,7 @@ def _plug(plan: Plan, op: Op, loop: Loop | None, function: Callable[..., Any], n
             faults.append(fault(headline, f"write `def {name}({', '.join(accesses)})`"))
     if faults:
         return faults
-    return Plug(function, tuple(positional), tuple(named), tuple(told), item, ordered)
+    return Plug(function, tuple(positional), tuple(named), tuple(told), item, ordered, wanted)
 
 
 def _unknown(

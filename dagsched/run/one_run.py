@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -117,12 +118,18 @@ class Run:
                     self._follow(stream.number, part)
                 setup.backend.finish(stream)
             except Halt:
-                pass
+                self._let_end(stream)
             except BaseException as error:  # noqa: BLE001 - a function may raise anything, and the caller is told
                 self._op_failed(stream, error)
+                self._let_end(stream)
             setup.desk.op[stream.number] = DONE
 
         return job
+
+    def _let_end(self, stream: StreamProgram) -> None:
+        """What a device has been given ends before its memory is used again; its failures have a reason already."""
+        with suppress(Exception):
+            self.setup.backend.finish(stream)
 
     def _follow(self, me: int, part: Part) -> None:
         section, steps = part.section, part.steps

@@ -52,7 +52,7 @@ class Setup:
 def set_up(compiled: Compiled, functions: Functions | None, backend: Backend) -> Setup:
     """Work all of it out; raises :class:`UsageError` for functions that do not fit and schedules that cannot be run."""
     program = split_streams(compiled)
-    plugs = {} if functions is None else plug_functions(program.plan, functions)
+    plugs = {} if functions is None else plug_functions(program.plan, functions, backend.handle)
     points: dict[str, OpPoint] = {}
     stream_of: dict[str, StreamProgram] = {}
     for stream in program.streams:

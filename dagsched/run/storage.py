@@ -41,12 +41,12 @@ def dtype_of(buffer: Buffer) -> np.dtype[np.generic]:
 class Storage:
     """All slots of one buffer: ``slots`` as functions see them, ``used`` the actual shape of each (dynamic buffers)."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: Buffer, make: Callable[..., Array] = np.zeros) -> None:
         self.buffer = buffer
         self.depth = buffer.ring.depth or 1
         shape = buffer.extents
         dtype = dtype_of(buffer)
-        self.slots: list[Array] = [np.zeros(shape, dtype) for _ in range(self.depth)]
+        self.slots: list[Array] = [make(shape, dtype) for _ in range(self.depth)]
         self.read_only = [_read_only(slot) for slot in self.slots]
         self.used: list[tuple[int, ...]] = [shape] * self.depth
         self.filled = False  # whether somebody gave an `input: true` buffer its contents
