@@ -62,7 +62,7 @@ def compile_plan(
     ordered, faults = order_plan(plan)
     resolved = resolve_rings(ordered, faults)
     edges = ring_edges(ordered)
-    choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort, rearrange=not edges.ranges)
+    choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort)
     resolved, assignment = choice.sweep.plan, choice.assignment
     graphs = build_graphs(resolved, edges, assignment.stream_of, op_costs(resolved, device), device)
     fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, ring_table)

@@ -77,16 +77,12 @@ class Choice:
     findings: tuple[Diagnostic, ...] = ()
 
 
-def choose_schedule(
-    sweep: Sweep, hazards: Hazards, device: Device, effort: Effort = "normal", *, rearrange: bool = True
-) -> Choice:
+def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effort = "normal") -> Choice:
     """The best streams and issue order that the effort finds; the same for the same input.
-
-    ``rearrange``: False where the plan's form still depends on its order, so that only policies may be compared.
     Raises :class:`PlanError` as :func:`assign_streams` does.
     """
     plan = sweep.plan
-    fixed = plan.streams.policy != "auto" or not rearrange or any(segment.loop for segment in sweep.segments)
+    fixed = plan.streams.policy != "auto" or any(segment.loop for segment in sweep.segments)
     if fixed or len(sweep.ops) < 2:
         return Choice(sweep, hazards, assign_streams(sweep, hazards, device))
     costs = op_costs(plan, device)

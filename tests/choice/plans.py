@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from dagsched.choice.problem import Candidate, Problem
 from dagsched.cost.model import CallCosts, Device, Engine, Limits
-from dagsched.plan.model import Access, After, Buffer, Mode, Op, OpKind, Place, Plan, StreamOptions
+from dagsched.plan.expressions import Int
+from dagsched.plan.model import Access, After, Buffer, Mode, Op, OpKind, Place, Plan, Ring, StreamOptions
 
 US = 1e-6
 
@@ -14,8 +17,9 @@ US = 1e-6
 def make_plan(
     ops: list[Op], device: str = "host", streams: StreamOptions | None = None, pageable: bool = False
 ) -> Plan:
-    """A plan of ops that touch ``b0`` to ``b5`` on the device and ``h0`` on the host."""
+    """A plan of ops that touch ``b0`` to ``b5`` on the device, the last a ring of two, and ``h0`` on the host."""
     buffers = {f"b{n}": Buffer(f"b{n}", Place.DEVICE, 64, input=True, output=True) for n in range(6)}
+    buffers["b5"] = replace(buffers["b5"], ring=Ring(2, 2, 2))
     buffers["h0"] = Buffer("h0", Place.HOST, 64, input=True, output=True, pageable=pageable)
     return Plan("random", buffers, tuple(ops), device=device, streams=streams or StreamOptions())
 
@@ -45,9 +49,10 @@ def plans(draw: st.DrawFn, most: int = 8, pins: bool = True, priorities: bool = 
         kind = draw(st.sampled_from(["core", "core", "aux", "up", "cpu"]))
         names = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3, unique=True))
         modes = st.sampled_from([Mode.READ, Mode.READ, Mode.WRITE, Mode.UPDATE, Mode.ACCUMULATE])
-        accesses = tuple(Access(f"b{n}", draw(modes)) for n in names)
+        slots = st.integers(0, 1).map(Int)
+        accesses = tuple(Access(f"b{n}", draw(modes), draw(slots) if n == 5 else None) for n in names)
         if kind == "up":
-            accesses = (Access("h0", Mode.READ), Access(f"b{names[0]}", Mode.WRITE))
+            accesses = (Access("h0", Mode.READ), Access(f"b{min(names[0], 4)}", Mode.WRITE))
         after = (After(draw(st.sampled_from(ops)).name),) if ops and draw(st.integers(0, 5)) == 0 else ()
         ops.append(
             Op(
