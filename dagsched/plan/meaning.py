@@ -39,7 +39,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a depth does not do: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds`` or ``version``."""
+    """Why a depth does not do: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds``, ``version`` or ``final``."""
 
     kind: str
     op: Op
@@ -227,11 +227,10 @@ def _final_fault(
     """Whether an output's final contents, the newest version, differ."""
     key = newest if by_version else 0
     whole = whole_box(buffer)
-    found, _ = reference.read(key, whole)
-    if _compare((found, []), ring.read(newest % depth, whole), key, newest % depth, depth, True) is None:
+    if _compare(reference.read(key, whole), ring.read(newest % depth, whole), key, newest % depth, depth, True) is None:
         return None
     last = [touch for rows in touches for touch in rows if touch.access.mode.writes][-1]
-    return Fault("renamed", last.op, last.access, 0, newest, tuple(params.items()))
+    return Fault("final", last.op, last.access, 0, newest, tuple(params.items()))
 
 
 def _cut_counts(

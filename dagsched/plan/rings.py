@@ -136,6 +136,11 @@ def describe_fault(plan: Plan, buffer: Buffer, fault: Fault, depth: int) -> Diag
         extents = " x ".join(str(extent) for extent in buffer.extents)
         notes.append(f"`{buffer.name}` holds {extents} {'elements' if buffer.shape else 'bytes'}")
         help_ = "lower the count or the bound, or make the buffer larger"
+    elif fault.kind == "final":
+        code = "P211" if buffer.ring.depth is not None else "P212"
+        headline = f"`{buffer.name}` cannot be a ring of {max(depth, buffer.ring.min)}: its final contents would differ"
+        notes = [f"`{buffer.name}` is an output, and its newest version does not hold all that the plan leaves in it"]
+        help_ = f"use `ring: 1` for `{buffer.name}`, or let its last writer write all of it"
     else:
         code = "P211" if buffer.ring.depth is not None else "P212"
         reader = f"`{fault.op.name}` would see other contents"

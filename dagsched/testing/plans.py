@@ -79,7 +79,7 @@ def _buffers(draw: st.DrawFn, name: str) -> Buffer:
     place = draw(st.sampled_from([Place.DEVICE, Place.DEVICE, Place.HOST]))
     depth = draw(st.sampled_from([1, 1, 2, 3, None]))
     ring = Ring(None, 1, None) if depth is None else Ring(depth, depth, depth)
-    return Buffer(name, place, SIZE, ring=ring, input=True, output=depth == 1 and draw(st.booleans()))
+    return Buffer(name, place, SIZE, ring=ring, input=True, output=draw(st.booleans()))
 
 
 @st.composite

@@ -197,3 +197,12 @@ def test_a_bare_name_in_a_second_loop_is_explained() -> None:
     assert diagnostic.help == (
         "`x` means `x@j` here: write that version in this loop, or name the one that is to be read"
     )
+
+
+@pytest.mark.parametrize(("ring", "expected"), [("3", "P211"), ("{min: 3}", "P212")])
+def test_an_output_is_no_ring_whose_newest_slot_lacks_a_part(ring: str, expected: str) -> None:
+    buffers = f"b: {{place: host, shape: [8], dtype: uint8, ring: {ring}, input: true, output: true}}"
+    ops = "- loop: i\n  count: 4\n  ops:\n  - {name: a, host: f, accumulates: ['b[i*2:i*2+2]']}"
+    assert fault(buffers, ops)[0] == expected
+    auto = plan_of(buffers.replace(f"ring: {ring}", "ring: auto"), ops)
+    assert depths(auto) == {"b": 1}
