@@ -20,7 +20,7 @@ from dagsched.view.matrix import matrix_cells
 from dagsched.view.summary import memory_by_place, summary_data
 from dagsched.view.terminal import clip, escape
 from dagsched.view.timeline_html import PAGE_STYLE, ZOOM, busy_table, html, zoomable
-from dagsched.view.units import size_text, time_text
+from dagsched.view.units import interval_text, size_text
 
 MAX_OPS = 60
 """Ops beyond which graph and matrix are left out."""
@@ -106,13 +106,17 @@ def _predicted_rows(compiled: Compiled) -> Iterator[tuple[str, str]]:
     if took is None:
         return
     each = " an iteration" if "initiation_interval" in predicted else ""
-    yield "predicted", f"{time_text(took)}{each}" + (" (estimated)" if predicted.get("estimated") else "")
+    serial = f"; one after another {interval_text(predicted['serial'])}" if predicted.get("serial") is not None else ""
+    note = " (estimated)" if predicted.get("estimated") else ", proved optimal" if predicted.get("optimal") else ""
+    yield "predicted", f"{interval_text(took)}{each}{note}{serial}"
     if predicted.get("bound") is not None:
         above = took / predicted["bound"] - 1 if predicted["bound"] else 0.0
         over = f"; the prediction is {above:.1%} above it" if above >= 0.0005 else "; the prediction is at it"
-        yield "lower bound", f"{time_text(predicted['bound'])}{each}{over if predicted['bound'] else ''}"
+        yield "lower bound", f"{interval_text(predicted['bound'])}{each}{over if predicted['bound'] else ''}"
     if predicted.get("binds"):
         yield "what binds", str(predicted["binds"])
+    if predicted.get("held"):
+        yield "held up by", str(predicted["held"])
     if predicted.get("unknown"):
         yield "no time known for", clip(escape(", ".join(predicted["unknown"])), 300)
 

@@ -56,10 +56,15 @@ def test_the_report_says_what_came_of_it() -> None:
     assert page == report_html(example("detector"))
     text = _Text(page).text
     assert "holds for every count `frames` from 0 up: 16 hazards ordered" in text
-    assert "engine ai-core is busy all the time" in text and "6.9 ms an iteration" in text
+    assert "ai-core is busy all the time" in text and "6.90 ms an iteration" in text
     assert page.count("comes before") == sum(len(wait.protects) for wait in waits_of(made.schedule))
-    assert "upload@i-2 comes before decode@i (WAR on frame)" in re.sub(r"\s+", " ", text)
-    assert text.count("WAW@2") == 5 and page.count("<svg") == 2
+    flat = re.sub(r"\s+", " ", text)
+    for wait in waits_of(made.schedule):
+        for entry in wait.protects:
+            assert f"{entry.before} comes before {entry.after} ({entry.kind} on {entry.buffer})" in flat
+    hazards = made.hazards.entries
+    assert sum(text.count(kind) for kind in ("RAW", "WAR", "WAW")) >= len(hazards)
+    assert page.count("<svg") == 2
 
 
 def test_it_loads_nothing() -> None:

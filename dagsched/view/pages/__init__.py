@@ -16,7 +16,7 @@ from typing import Any
 
 FAMILIES = {
     "P": "plan", "S": "schedule", "D": "device", "C": "compiler", "E": "compiler", "V": "compiler", "U": "usage",
-    "K": "calibration",
+    "R": "run", "K": "calibration",
 }  # fmt: skip
 """The file that holds the codes of a letter; a letter that is not here has a file of its own name in small letters."""
 
