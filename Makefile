@@ -2,14 +2,14 @@
 # make test    the tests
 # make check   lint, format, types, import contracts, then the tests: what CI runs
 # make judges  10,000 random schedules before three judges: the checker, brute force, the adversary
-# make format, make schemas, make golden, make nightly, make clean
+# make format, make schemas, make golden, make nightly, make random-runs, make clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_FLAGS ?=
 
-.PHONY: demo test check lint format schemas golden judges nightly soak clean
+.PHONY: demo test check lint format schemas golden judges nightly soak random-runs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -55,6 +55,10 @@ soak: $(VENV)/.installed-dev
 # The same tests with many more random plans (an hour or so).
 nightly: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile nightly $(PYTEST_FLAGS)
+
+# 300 random plans emitted, built, run on the emulator and compared with their meaning (half an hour or so).
+random-runs: $(VENV)/.installed-dev
+	DAGSCHED_RANDOM_RUNS=300 $(BIN)/pytest -q tests/emulator/test_run.py -k random $(PYTEST_FLAGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

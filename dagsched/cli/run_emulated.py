@@ -117,10 +117,10 @@ def _seed(text: str) -> int:
 
 def _values(compiled: Compiled, counts: dict[str, Any]) -> dict[str, int]:
     params = compiled.plan.params
-    for name in counts:
+    for name, value in counts.items():
         if name not in params:
             near = closest(name, params) or next(iter(params), None)
-            help_ = f"write `--count {near}={counts[name]}`" if near else "the plan has no parameters"
+            help_ = f"write `--count {near}={value}`" if near else "the plan has no parameters"
             raise UsageError([Diagnostic("R103", f"the plan has no parameter `{name}`", help=help_)])
     return {name: counts.get(name, COUNT if default is None else default) for name, default in params.items()}
 
@@ -159,9 +159,8 @@ def _print_text(
         "took the fault and left nothing behind" if fault else "equal to the sequential meaning, traces without a race"
     )
     colour = "green" if right == len(runs) else "red"
-    console.write(
-        f"{escape(compiled.plan.name)}: {len(runs)} runs on the emulator{f', {escape(counts)}' if counts else ''}\n"
-    )
+    ran = f"{len(runs)} run{'s' if len(runs) != 1 else ''} on the emulator"
+    console.write(f"{escape(compiled.plan.name)}: {ran}{f', {escape(counts)}' if counts else ''}\n")
     if sanitizer:
         console.write(f"  built with {sanitizer.capitalize()}Sanitizer\n")
     console.write(f"  {console.paint(f'{right} of {len(runs)}', colour)} {what}\n")

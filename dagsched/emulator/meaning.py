@@ -1,6 +1,6 @@
 """The meaning of a plan as written: its ops executed one after another, on plain bytes.
 
-Functions mix what they read into what they write, as the hooks of ``hooks.hpp`` do, word by word of eight bytes, so that
+Functions mix what they read into what they write, as the hooks of ``hooks.hpp`` do, by words of eight bytes, so that
 NumPy is quick enough for real sizes. Nothing here knows of rings that the compiler picks, of streams or of schedules.
 
 Invariant: equal runs of the emitted program and of this give equal bytes wherever the plan defines them.

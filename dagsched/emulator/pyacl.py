@@ -1,8 +1,9 @@
-"""pyACL on the emulator: ``install()`` lets programs ``import acl``; ``python -m dagsched.emulator.pyacl PROGRAM`` runs one.
+"""pyACL on the emulator: ``install()`` gives a process ``acl``; ``python -m dagsched.emulator.pyacl FILE`` runs one.
 
 Conventions are pyACL's: pointers and handles are integers, functions that yield a value return ``(value, ret)``, others
 ``ret``. Beyond pyACL, ``acl.emulator`` has ``launch`` (a Python function as a kernel), ``device`` (where a kernel can
-touch a device address), ``get`` and ``set`` (any memory, from the host), ``seed``, ``inject``, ``leave_out``, ``trace``, ``alive`` and ``start_over``.
+touch a device address), ``get`` and ``set`` (any memory, from the host), ``seed``, ``inject``, ``leave_out``,
+``alive``, ``trace`` and ``start_over``.
 
 Invariant: a Python function that the device still may call is kept alive until it has been called.
 """
@@ -218,7 +219,7 @@ def make_module() -> ModuleType:
             set=runtime.set,
             seed=lambda seed: library.dagsched_emulator_seed(U64(seed)),
             inject=lambda fault: int(library.dagsched_emulator_inject(fault.encode())),
-            leave_out=lambda wait, of: library.dagsched_emulator_leave_out(wait, of),
+            leave_out=library.dagsched_emulator_leave_out,
             trace=lambda path: library.dagsched_emulator_trace(os.fsencode(path)),
             write_trace=library.dagsched_emulator_write_trace,
             alive=lambda: int(library.dagsched_emulator_alive()) + len(runtime.threads),

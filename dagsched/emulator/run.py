@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
 from dagsched.emit.lower import list_calls
 from dagsched.emulator.build import Emulator, build_emulator
 from dagsched.emulator.driver import write_driver
-from dagsched.emulator.meaning import Meaning, execute, final
+from dagsched.emulator.meaning import Meaning, final
 
 TARGETS = {"acl-cpp": ("ascendcl", ASCENDCL, emit_acl_cpp), "cuda-cpp": ("cudart", CUDA, emit_cuda_cpp)}
 SANITIZERS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address"}
@@ -209,18 +209,3 @@ def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:
         faults.append(f"it left {outcome.alive} streams, events or blocks behind")
     headline = f"the emitted program did not take the fault well (seed {outcome.seed})"
     return [Diagnostic("R309", headline, notes=(fault,)) for fault in faults]
-
-
-def verify_run(
-    compiled: Compiled,
-    counts: Mapping[str, int],
-    folder: Path,
-    *,
-    target: str = "acl-cpp",
-    sanitizer: str | None = None,
-    seeds: Sequence[int] = (0, 1, 2, 3),
-) -> list[Diagnostic]:
-    """Build, run with each seed, and judge; empty where everything is right."""
-    program = build_program(compiled, folder, target, sanitizer)
-    meaning = execute(compiled.plan, counts)
-    return [finding for seed in seeds for finding in judge(program, meaning, run_program(program, counts, seed))]

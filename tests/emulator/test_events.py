@@ -11,6 +11,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -30,11 +31,16 @@ Call = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Seen:
-    """What running a sequence showed: each call's code, the ops (by their call's number) in order, and whether all ran."""
+    """What running a sequence showed: each call's code, the ops (their calls' numbers) in order, whether all ran."""
 
     codes: list[int]
     order: list[int]
     complete: bool
+
+
+def _run(order: list[int], number: int, _: int) -> int:
+    order.append(number)
+    return 0
 
 
 class Device:
@@ -77,7 +83,7 @@ class Device:
         codes = []
         for number, (what, s, e) in enumerate(calls):
             if what == "op":
-                kernels.append(Kernel(lambda _, number=number: order.append(number) or 0))
+                kernels.append(Kernel(partial(_run, order, number)))
                 codes.append(acl.dagsched_emulator_launch(streams[s], b"op", kernels[-1], None, None))
             elif what == "record":
                 codes.append(acl.aclrtRecordEvent(events[e], streams[s]))

@@ -1,0 +1,156 @@
+"""``dagsched run --backend emulated``: right programs pass, wrong ones are found, and faults are taken well."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dagsched.cli.main import main
+from dagsched.compiled import Compiled
+from dagsched.compiler import compile_plan
+from dagsched.emulator.meaning import execute
+from dagsched.emulator.run import Program, build_program, judge, judge_fault, run_program
+from dagsched.schedule.model import AnyStep, EventStep, LoopStep
+from tests.emit.pipelines import PLANS, read
+from tests.emit.random_plans import random_pipelines
+
+DETECTOR = str(PLANS / "detector.yaml")
+
+
+def _without_wait(steps: tuple[AnyStep, ...], left: list[int]) -> tuple[AnyStep, ...]:
+    """The steps without the wait of this number (counted down in ``left``)."""
+    kept: list[AnyStep] = []
+    for step in steps:
+        if isinstance(step, LoopStep):
+            step = replace(step, steps=_without_wait(step.steps, left))
+        elif isinstance(step, EventStep) and step.action == "wait":
+            left[0] -= 1
+            if left[0] == -1:
+                continue
+        kept.append(step)
+    return tuple(kept)
+
+
+@pytest.mark.parametrize(("name", "target"), [("mixed", "acl-cpp"), ("regions", "cuda-cpp")])
+def test_right_programs_are_found_right(name: str, target: str, tmp_path: Path) -> None:
+    compiled = compile_plan(read(PLANS / f"{name}.yaml"))
+    program = build_program(compiled, tmp_path, target, "thread")
+    for count in (0, 1, 3):
+        counts = dict.fromkeys(compiled.plan.params, count)
+        meaning = execute(compiled.plan, counts)
+        for seed in (0, 1, 2, 5):
+            outcome = run_program(program, counts, seed)
+            assert judge(program, meaning, outcome) == []
+            assert outcome.alive == 0
+
+
+@pytest.mark.parametrize("wait", [0, 5])
+def test_a_missing_wait_is_found_with_every_seed(wait: int, tmp_path: Path) -> None:
+    """Without ThreadSanitizer: results or the trace tell."""
+    compiled = compile_plan(read(PLANS / "detector.yaml"))
+    steps = _without_wait(compiled.schedule.steps, [wait])
+    wrong: Compiled = replace(compiled, schedule=replace(compiled.schedule, steps=steps))
+    program = build_program(wrong, tmp_path)
+    meaning = execute(compiled.plan, {"frames": 4})
+    codes = set()
+    for seed in range(8):
+        findings = judge(program, meaning, run_program(program, {"frames": 4}, seed))
+        assert findings, seed
+        codes |= {finding.code for finding in findings}
+    assert codes == {"R304", "R308"}
+
+
+def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["run", DETECTOR, "--backend", "emulated", "--count", "frames=3", "--keep", str(tmp_path / "kept")]
+    assert main([*words, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [run["seed"] for run in data["runs"]] == [0, 1, 2, 3]
+    assert all(run["right"] for run in data["runs"])
+    trace = str(tmp_path / "kept" / "seed-2" / "trace.json")
+    assert main(["check", trace]) == 0
+    assert ": ok: " in capsys.readouterr().out
+    steps = json.loads(Path(trace).read_text(encoding="utf-8"))["steps"]
+    assert {"upload.2", "infer.0"} <= {step.get("op") for step in steps}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """The detector with AddressSanitizer and LeakSanitizer."""
+    compiled = compile_plan(read(PLANS / "detector.yaml"))
+    return build_program(compiled, tmp_path_factory.mktemp("checked"), "acl-cpp", "address")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("upload@1:507015", 507015), ("upload@1:507015:call", 507015), ("draw@2:507018", 507018),
+        ("load:107000", 107000),
+        ("infer@0:507899", 507899), ("infer@2:507899:task", 507899), ("buffer image:207001", 207001),
+        ("stream d2h:207008", 207008), ("event draw.done:207007", 207007),
+    ],
+)  # fmt: skip
+def test_faults_are_taken_well(fault: str, code: int, checked: Program) -> None:
+    for seed in (1, 2, 7):
+        outcome = run_program(checked, {"frames": 3}, seed, inject=fault)
+        assert judge_fault(outcome, code) == []
+        assert f"({code})" in outcome.failure
+
+
+def test_a_fault_that_is_not_met(checked: Program) -> None:
+    outcome = run_program(checked, {"frames": 3}, 1, inject="upload@99:507015")
+    assert [finding.code for finding in judge_fault(outcome, 507015)] == ["R306"]
+
+
+def test_the_command_tells_of_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", DETECTOR, "--backend", "emulated", "--inject", "upload@1:507015", "--seed", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 of 1 took the fault and left nothing behind" in out
+    assert "ACL_ERROR_RT_AICORE_EXCEPTION (507015)" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "help_"),
+    [
+        (["--inject", "uplaod@1:507015"], "U002", "--inject upload:507015"),
+        (["--inject", "upload"], "U002", "write `--inject"),
+        (["--count", "frame=1"], "R103", "write `--count frames=1`"),
+        (["--tsan", "--asan"], "U002", "run twice"),
+        (["--repeat", "3"], "U002", "--keep DIR"),
+        (["--target", "pyacl"], "U002", "there are acl-cpp, cuda-cpp"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], code: str, help_: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", DETECTOR, "--backend", "emulated", *words]) == 2
+    said = capsys.readouterr().err
+    assert f"error[{code}]" in said
+    assert help_ in said
+
+
+def test_options_of_the_emulator_want_the_emulator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", DETECTOR, "--tsan"]) == 2
+    assert "add `--backend emulated`" in capsys.readouterr().err
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert main(["run", DETECTOR, "--backend", "emulated"]) == 2
+    assert "error[R301]" in capsys.readouterr().err
+
+
+@pytest.mark.skipif("DAGSCHED_RANDOM_RUNS" not in os.environ, reason="`make random-runs` runs 300 of them")
+def test_random_plans(tmp_path: Path) -> None:
+    for pipeline in random_pipelines(first=9000, count=int(os.environ.get("DAGSCHED_RANDOM_RUNS", "300"))):
+        folder = tmp_path / pipeline.plan.name
+        folder.mkdir()
+        program = build_program(pipeline.compiled, folder)
+        for count in (0, 1, 2, 7):
+            counts = dict.fromkeys(pipeline.plan.params, count)
+            meaning = execute(pipeline.plan, counts)
+            for seed in (0, 1, 2, 3):
+                assert judge(program, meaning, run_program(program, counts, seed)) == [], (pipeline.plan.name, count)
+        shutil.rmtree(folder)
