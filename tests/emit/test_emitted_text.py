@@ -142,7 +142,8 @@ def test_targets() -> None:
     assert list(files) == ["add_one.hpp", "add_one_main.cpp", "add_one.calls.txt", "add_one.schedule.json"]
     assert json.loads(files["add_one.schedule.json"])["name"] == "add_one"
     assert files["add_one.hpp"] == emit_acl_cpp(compiled)["add_one.hpp"]
-    assert set(TARGETS) >= {"schedule", "calls", "acl-cpp"}
+    assert set(TARGETS) == {"schedule", "calls", "acl-cpp", "acl-graph", "cuda-cpp", "cuda-graph", "pyacl"}
+    assert list(emit_targets(compiled, "calls")) == ["add_one.calls.txt"]  # a string is one name
     with pytest.raises(UsageError) as caught:
         emit_targets(compiled, ["acl-ccp", "fortran", "calls"])
     first, second = caught.value.diagnostics

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dagsched.compiler import compile_plan
 from dagsched.emit.acl_graph import ASCENDCL_GRAPH, emit_acl_graph
 from dagsched.emit.cpp_graph import GraphProgram, plan_graphs
 from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
 from dagsched.plan.model import Loop, Op, OpKind
+from dagsched.proof.verify import verify_schedule
 from tests.emit.agreement import agrees
 from tests.emit.driver import Emitted, build, run_cases
-from tests.emit.pipelines import PLANS, Pipeline, compile_file
+from tests.emit.pipelines import PLANS, Pipeline, compile_file, emit, read
+from tests.passes.build import build_schedule
 
 COUNTS = (0, 1, 2, 7, 8, 13, 100)
-ON_CUDA = ["detector", "mixed", "denoise"]
+ON_CUDA = ["detector", "mixed", "denoise", "late"]
 ON_ASCENDCL = ["denoise"]
+
+
+def compile_late() -> Pipeline:
+    """The detector with its ops issued up to three rounds late: guards at both ends of the loop."""
+    plan = replace(read(PLANS / "detector.yaml"), name="late")
+    compiled = compile_plan(plan)
+    shifts = {"decode": 0, "upload": 0, "resize": 1, "infer": 1, "download": 2, "draw": 3}
+    late = build_schedule(compiled.resolved, compiled.streams, shifts)
+    proof = verify_schedule(compiled.resolved, late)
+    assert proof.holds
+    return emit(plan, replace(compiled, schedule=late, proof=proof))
 
 
 class Graphs:
     """A plan with captured loops, for one runtime."""
 
     def __init__(self, name: str, *, cuda: bool) -> None:
-        self.pipeline: Pipeline = compile_file(PLANS / f"{name}.yaml")
+        self.pipeline: Pipeline = compile_late() if name == "late" else compile_file(PLANS / f"{name}.yaml")
         compiled = self.pipeline.compiled
         runtime = CUDA_GRAPH if cuda else ASCENDCL_GRAPH
         self.program: GraphProgram = plan_graphs(compiled, runtime, host_calls=cuda)
