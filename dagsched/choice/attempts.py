@@ -46,7 +46,9 @@ def _try(problem: Problem, narrow: Problem, runs: int, limit: int) -> tuple[Foun
     for number, starts in enumerate(improve_schedules(narrow, rank_upward(problem), runs)):
         spent += 1
         if best is None or starts.makespan < best.score.ticks:  # else streams and calls can only make it longer
-            for mixed in (False, True) if number < _MIXED else (False,):
+            for mixed in (False, True):
+                if mixed and (number >= _MIXED or exact):
+                    break
                 candidate = place_ops(narrow, starts, mixed=mixed)
                 found = Found(score_candidate(problem, candidate), candidate)
                 spent += _SIMULATION

@@ -56,7 +56,7 @@ class Budget:
 
 
 BUDGETS: dict[Effort, Budget] = {
-    "fast": Budget(0, (3, 3), 0, (0, 0)),
+    "fast": Budget(0, (25, 25), 0, (0, 0)),
     "normal": Budget(250_000, (3, 2_500), 100_000, (0, 2_000)),
     "max": Budget(1_000_000, (3, 10_000), 500_000, (0, 10_000), solve=True),
 }
