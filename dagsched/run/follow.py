@@ -29,6 +29,7 @@ Step = Callable[[int], None]
 class Desk:
     """What streams share in a run: where each one is (``op`` and ``iteration`` by stream), and what it hands on.
 
+    Iterations are those of the schedule's loops, which an op's own iteration may lag behind.
     ``op`` holds the ops' ``numbers``; -1: none yet. ``deliver`` gets what the op of number ``sink`` yields.
     """
 
@@ -130,13 +131,12 @@ def _op_step(
 ) -> Step:
     me, op = stream.number, desk.numbers[point.op.name]
     at_op, at_iteration, halted = desk.op, desk.iteration, desk.board.halted
-    own = None
-    if point.iteration is not None and point.iteration != Name(section.index or ""):
-        own = as_number(point.iteration, section.index, desk.params)
     if locks:
         call = _locked(call, locks)
     if desk.sink == op and desk.deliver is not None:
         call = _delivering(call, desk.deliver)
+    if point.iteration is not None and point.iteration != Name(section.index or ""):
+        call = _shifted(call, as_number(point.iteration, section.index, desk.params))
     if desk.tape is None:
 
         def run(i: int) -> None:
@@ -160,8 +160,6 @@ def _op_step(
             mark((op, i, start, clock()))
 
         step = run_marked
-    if own is not None:
-        step = _shifted(step, own)
     test = as_test(point.when, section.index, desk.params)
     return step if test is None else _guarded(step, test)
 
@@ -193,8 +191,9 @@ def _delivering(call: Call, deliver: Callable[[int, Any], None]) -> Call:
     return hand_on
 
 
-def _shifted(step: Step, own: Callable[[int], int]) -> Step:
-    return lambda i: step(own(i))
+def _shifted(call: Call, own: Callable[[int], int]) -> Call:
+    """An op that is issued rounds late runs in an iteration other than the schedule's."""
+    return lambda i: call(own(i))
 
 
 def _guarded(step: Step, test: Callable[[int], bool]) -> Step:

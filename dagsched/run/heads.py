@@ -39,7 +39,7 @@ def find_head(setup: Setup, stream: StreamProgram) -> Head:
 
 
 def _own(setup: Setup, name: str | None, iteration: int) -> int | None:
-    return iteration if name is not None and setup.points[name].loop is not None else None
+    return None if name is None else setup.points[name].own(iteration)
 
 
 def _awaited(setup: Setup, record: int, needed: int) -> str:
@@ -47,7 +47,8 @@ def _awaited(setup: Setup, record: int, needed: int) -> str:
     if record < len(program.records):
         point = program.records[record]
         looped = program.sections[point.place.section].index is not None
-        return f"`{instance(point.op, needed if looped else None)}` on `{program.streams[point.stream].name}`"
+        own = setup.points[point.op].own(needed) if looped and point.op in setup.points else None
+        return f"`{instance(point.op, own)}` on `{program.streams[point.stream].name}`"
     if record == setup.taken:
         return "somebody to fetch results"
     param = next(param for param, number in setup.pulled.items() if number == record)

@@ -35,7 +35,7 @@ def make_timeline(
         for op, i, began, ended in tape.ops[stream.number]:
             place[op, i] = len(spans)
             point = points[op]
-            own = i if point.loop is not None else None
+            own = point.own(i)
             spans.append(
                 Span(
                     track=stream.name,
@@ -62,12 +62,14 @@ def make_timeline(
 def _causes(program: Program, points: list[OpPoint], tape: Tape) -> dict[_Key, list[str]]:
     """What ops had to wait for, in words."""
     found: dict[_Key, list[str]] = {}
+    owners = {point.op.name: point for point in points}
     for marks in tape.waits:
         for op, i, record, needed, began, ended in marks:
             if record < len(program.records):
                 point = program.records[record]
                 looped = program.sections[point.place.section].index is not None
-                name = instance(point.op, needed if looped else None)
+                own = owners[point.op].own(needed) if looped and point.op in owners else None
+                name = instance(point.op, own)
                 text = f"waited {(ended - began) / 1e3:.1f} us for {name} on {program.streams[point.stream].name}"
                 found.setdefault((op, i), []).append(text)
     return found

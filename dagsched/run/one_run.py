@@ -164,7 +164,7 @@ class Run:
             return
         name = setup.names[number]
         point = setup.points[name]
-        iteration = setup.desk.iteration[stream.number] if point.loop is not None else None
+        iteration = point.own(setup.desk.iteration[stream.number])
         subject = f"op `{instance(name, iteration)}` on stream `{stream.name}`"
         finding = describe_failure(error, subject, point.op.where, setup.plan.source, heads)
         self.fail(ExecutionError(finding, op=name, iteration=iteration, stream=stream.name, heads=heads), error)

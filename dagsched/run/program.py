@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from dagsched.compiled import Compiled
 from dagsched.diagnostics import Where
-from dagsched.plan.expressions import Condition, Expr, Int, Name, expression_text
+from dagsched.plan.expressions import Condition, Expr, Int, Name, evaluate, expression_text, linear_in, names_in
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.run.errors import refuse
 from dagsched.schedule.model import (
@@ -71,6 +71,24 @@ class OpPoint:
     loop: Loop | None
     iteration: Expr | None
     when: Condition
+
+    def own(self, i: int) -> int | None:
+        """The op's own iteration in iteration i of the schedule's loop; None outside loops."""
+        if self.iteration is None:
+            return None
+        return evaluate(self.iteration, dict.fromkeys(names_in(self.iteration), i))
+
+    def issued(self, own: int | None) -> int:
+        """The iteration of the schedule's loop in which the op's own iteration is issued; 0 outside loops."""
+        if own is None or self.iteration is None:
+            return 0
+        return own - sum(linear_shift(self.iteration, name) for name in names_in(self.iteration))
+
+
+def linear_shift(expr: Expr, index: str) -> int:
+    """``c`` of an iteration ``index + c``."""
+    linear = linear_in(expr, index)
+    return linear[1].value if linear is not None and isinstance(linear[1], Int) else 0
 
 
 Point = OpPoint | WaitPoint | RecordPoint

@@ -99,7 +99,7 @@ def _predict(compiled: Compiled, program: Program, counts: Mapping[str, int]) ->
     place: dict[tuple[int, int], int] = {}
     for span in predicted.spans:
         own = span.iteration if span.op in loops else None
-        place[numbers[span.op], own or 0] = len(spans)
+        place[numbers[span.op], points[numbers[span.op]].issued(own)] = len(spans)
         issued = span.issued_ticks / 1e12
         spans.append(
             Span(span.stream or HOST_TRACK, span.op, span.start, span.end, own, span.engine, issued)

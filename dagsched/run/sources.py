@@ -17,7 +17,7 @@ from typing import Any
 
 from dagsched.diagnostics import closest
 from dagsched.plan.expressions import Name, names_in, names_in_condition
-from dagsched.plan.model import Plan
+from dagsched.plan.model import Loop, Plan
 from dagsched.run.board import LOOK_AGAIN, Board
 from dagsched.run.errors import refuse
 from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint
@@ -98,8 +98,13 @@ def find_lead(program: Program, param: str) -> Section:
             return section
         if section.index is not None and param in names_in(section.hi):
             break
-    headline = f"no loop takes `{param}` as its count, so that no source can feed it"
-    raise refuse("R106", headline, help=f"give `{param}` as a number")
+    late = any(section.index is not None and param in names_in(section.hi) for section in program.sections)
+    headline = (
+        f"ops of the loop that counts `{param}` are issued some rounds late, so that its end must be known"
+        if late and any(item.count == Name(param) for item in program.plan.items if isinstance(item, Loop))
+        else f"no loop takes `{param}` as its count, so that no source can feed it"
+    )
+    raise refuse("R106", headline, help=f"give `{param}` as a number or a list")
 
 
 def _require_open_count(program: Program, param: str, lead: Section) -> None:

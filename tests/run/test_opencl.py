@@ -72,7 +72,7 @@ def _compare(compiled: Any, seed: int, counts: tuple[int, ...]) -> None:
             assert all(0 <= span.start <= span.end <= result.seconds + 1e-3 for span in result.trace.spans)
 
 
-@pytest.mark.parametrize("name", ["batches", "chunks", "detector", "mixed", "once", "regions"])
+@pytest.mark.parametrize("name", ["batches", "chunks", "detector", "mixed", "once", "regions", "shifted"])
 def test_every_kind_of_plan(name: str) -> None:
     compiled = compile_plan(read(PLANS / f"{name}.yaml"))
     most = LARGEST.get(name, 5)
