@@ -39,7 +39,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a depth does not do: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds``, ``version`` or ``final``."""
+    """Why a depth does not do: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds``, ``version``, ``final``."""
 
     kind: str
     op: Op
