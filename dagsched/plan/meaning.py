@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dagsched.plan.expressions import Binary, Call, Expr, ExpressionError, Int, evaluate
-from dagsched.plan.model import Access, Buffer, Mode, Op, Place
+from dagsched.plan.model import Access, Buffer, Mode, Op, Plan
 from dagsched.plan.regions import Box, box_of, intersect, is_inside, moves_with, subtract, whole_box
 from dagsched.plan.segments import Segment
 from dagsched.plan.versions import bare_version, find_newest
@@ -39,7 +39,10 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a depth does not do: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds``, ``version``, ``final``."""
+    """Why a depth does not do.
+
+    ``kind``: ``unwritten``, ``overwritten``, ``renamed``, ``clash``, ``bounds``, ``version`` or ``final``.
+    """
 
     kind: str
     op: Op
@@ -272,14 +275,15 @@ def _cut_range(cut: int, count: int) -> Iterator[tuple[int, bool]]:
     yield from ((iteration, iteration >= count - cut) for iteration in range(count - 2 * cut, count))
 
 
-def written_never_read(segments: tuple[Segment, ...], buffer: Buffer) -> Op | None:
-    """The first op that writes a buffer whose contents nothing uses, or None."""
-    writer: Op | None = None
+def find_unused_writes(plan: Plan, segments: tuple[Segment, ...]) -> dict[str, Op]:
+    """The first writer of every buffer whose contents nothing uses, by the buffer's name."""
+    writers: dict[str, Op] = {}
+    used = {name for name, buffer in plan.buffers.items() if buffer.output}
     for segment in segments:
         for op in segment.ops:
             for access in op.accesses:
-                if access.buffer == buffer.name:
-                    if access.mode is not Mode.WRITE:
-                        return None
-                    writer = writer or op
-    return None if buffer.output or buffer.place not in (Place.DEVICE, Place.HOST) else writer
+                if access.mode is Mode.WRITE:
+                    writers.setdefault(access.buffer, op)
+                else:
+                    used.add(access.buffer)
+    return {name: op for name, op in writers.items() if name not in used}

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dagsched.diagnostics import Diagnostic, PlanError
 from dagsched.plan.expressions import Expr
-from dagsched.plan.meaning import written_never_read
+from dagsched.plan.meaning import find_unused_writes
 from dagsched.plan.model import Access, Loop, Op, Plan
 from dagsched.plan.order import order_ops
 from dagsched.plan.rings import choose_rings, set_depths
@@ -68,19 +68,16 @@ def _name_version(access: Access, bare: dict[str, Expr | None]) -> Access:
 
 def find_warnings(plan: Plan) -> list[Diagnostic]:
     """What a resolved plan's author should look at: buffers whose contents nothing uses."""
-    segments = split_segments(plan)
-    warnings = []
-    for buffer in plan.buffers.values():
-        writer = written_never_read(segments, buffer)
-        if writer is not None:
-            warnings.append(
-                Diagnostic(
-                    code="P230",
-                    headline=f"nothing reads `{buffer.name}`, which `{writer.name}` writes",
-                    where=buffer.where,
-                    source=plan.source,
-                    help=f"mark `{buffer.name}` with `output: true` if the program's user reads it",
-                    severity="warning",
-                )
-            )
-    return warnings
+    unused = find_unused_writes(plan, split_segments(plan))
+    return [
+        Diagnostic(
+            code="P230",
+            headline=f"nothing reads `{name}`, which `{unused[name].name}` writes",
+            where=buffer.where,
+            source=plan.source,
+            help=f"mark `{name}` with `output: true` if the program's user reads it",
+            severity="warning",
+        )
+        for name, buffer in plan.buffers.items()
+        if name in unused
+    ]
