@@ -67,15 +67,16 @@ def compile_plan(
     graphs = build_graphs(resolved, edges, assignment.stream_of, op_costs(resolved, device), device)
     fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, ring_table)
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
-    proof = _verify(plan, fixed, device)
     moved = shift_loops(graphs, bound_loops(resolved, edges, op_costs(resolved, device), device))
-    unshifted = None
-    if moved is not None:
-        late = _fix(plan, ordered, resolved, edges, moved, assignment, device, ring_table)
-        if late is not None and late.measured.ticks < fixed.measured.ticks * GAIN:
-            shifted_proof = _verify(plan, late, device)
-            if shifted_proof.holds:
-                fixed, proof, unshifted = late, shifted_proof, fixed.measured
+    late = None if moved is None else _fix(plan, ordered, resolved, edges, moved, assignment, device, ring_table)
+    proof: Proof | None = None
+    unshifted: Measured | None = None
+    if late is not None and late.measured.ticks < fixed.measured.ticks * GAIN:
+        proof = _verify(plan, late, device)
+        if proof.holds:
+            fixed, unshifted = late, fixed.measured
+    if proof is None or not proof.holds:
+        proof = _verify(plan, fixed, device)
     if not proof.holds:
         raise ProofError(_describe(plan, proof))
     spared: Spared | None = None

@@ -34,13 +34,25 @@ class RingEdges:
         self.ordered = ordered
         self.ranges = dict(ranges)
         self.cache: dict[tuple[str, int], tuple[tuple[LoopEdge, ...], ...]] = {}
+        self.number = {op.name: number for number, op in enumerate(ordered.ops())}
+        self.loops = [segment.loop is not None for segment in split_segments(ordered)]
+        self.alone: dict[str, Plan] = {}
 
     def at(self, buffer: str, depth: int) -> tuple[tuple[LoopEdge, ...], ...]:
-        """For each segment of the plan the edges of one buffer at one depth."""
+        """For each segment of the plan the edges of one buffer at one depth, ops by number in the whole plan."""
         key = buffer, depth
         if key not in self.cache:
-            alone = restrict_plan(self.ordered, [buffer], after=False)
-            self.cache[key] = find_loop_edges(Sweep(resolve_depths(alone, {buffer: depth})))
+            if buffer not in self.alone:
+                self.alone[buffer] = restrict_plan(self.ordered, [buffer], after=False)
+            sweep = Sweep(resolve_depths(self.alone[buffer], {buffer: depth}))
+            number = [self.number[op.name] for op in sweep.ops]
+            rows = [
+                tuple(replace(edge, before=number[edge.before], after=number[edge.after]) for edge in row)
+                for row, segment in zip(find_loop_edges(sweep), sweep.segments, strict=True)
+                if segment.loop is not None
+            ]
+            of_loops = iter(rows)
+            self.cache[key] = tuple(next(of_loops) if looped else () for looped in self.loops)
         return self.cache[key]
 
     def fixed(self, resolved: Plan) -> tuple[tuple[LoopEdge, ...], ...]:
@@ -80,6 +92,10 @@ class LoopGraph:
         """The edges of one ring at a depth."""
         return [local_edge(edge, self.first) for edge in self.rings.at(buffer, depth)[self.segment]]
 
+    def loosest_edges(self) -> list[Edge]:
+        """The edges of all rings at the greatest depths that they may have."""
+        return [edge for name, choice in self.rings.ranges.items() for edge in self.ring_edges(name, choice.most)]
+
     def edges_at(self, depths: Mapping[str, int]) -> list[Edge]:
         """All edges for given depths."""
         return [*self.fixed, *(edge for name, depth in depths.items() for edge in self.ring_edges(name, depth))]
@@ -95,14 +111,14 @@ def shift_graph(graph: LoopGraph, shifts: Sequence[int]) -> LoopGraph | None:
     for members in graph.members:
         edges += order_edges(members, shifts)
     moved = replace(graph, fixed=tuple(dict.fromkeys(edges)), shifts=tuple(shifts), floor=graph.load)
-    most = {name: choice.most for name, choice in graph.rings.ranges.items()}
-    rings = [edge for name, depth in most.items() for edge in graph.ring_edges(name, depth)]
+    rings = graph.loosest_edges()
     if any(is_late(edge, shifts) for edge in (*graph.hazards, *rings)):
         return None
     try:
-        return replace(moved, floor=moved.interval_at(most))
+        ratio, _ = find_cycle_ratio(graph.ticks, list(dict.fromkeys((*moved.fixed, *rings))))
     except ValueError:
         return None
+    return replace(moved, floor=max(graph.load, ratio))
 
 
 def is_late(edge: Edge, shifts: Sequence[int]) -> bool:

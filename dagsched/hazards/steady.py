@@ -78,9 +78,13 @@ def _edges(notes: _Notes, segment: int, regime: Regime) -> tuple[LoopEdge, ...]:
 def restrict_plan(plan: Plan, buffers: Iterable[str], *, after: bool) -> Plan:
     """The same ops with only the accesses of some buffers, and with ``after:`` or without it.
 
-    Hazards of different buffers do not depend on each other, so a plan's are those of its restrictions together.
+    Without ``after:``, ops that touch none of the buffers are left out; loops stay. Hazards of different buffers do
+    not depend on each other, so a plan's are those of its restrictions together.
     """
     kept = set(buffers)
+
+    def stays(op: Op) -> bool:
+        return after or any(access.buffer in kept for access in op.accesses)
 
     def trim(op: Op) -> Op:
         accesses = tuple(access for access in op.accesses if access.buffer in kept)
@@ -88,9 +92,10 @@ def restrict_plan(plan: Plan, buffers: Iterable[str], *, after: bool) -> Plan:
 
     items: list[Op | Loop] = []
     for item in plan.items:
-        if isinstance(item, Op):
+        if isinstance(item, Loop):
+            body = tuple(trim(op) for op in item.body if isinstance(op, Op) and stays(op))
+            items.append(replace(item, body=body))
+        elif stays(item):
             items.append(trim(item))
-        else:
-            items.append(replace(item, body=tuple(trim(op) for op in item.body if isinstance(op, Op))))
     named = {name: buffer for name, buffer in plan.buffers.items() if name in kept}
     return replace(plan, buffers=named, items=tuple(items))

@@ -20,7 +20,10 @@ MOST_CUTS = 3
 """Stages are at most one more than this."""
 
 MOST_TRIED = 400
-"""Choices of cuts that are looked at in one loop."""
+"""Choices of cuts that are looked at in one loop of few ops."""
+
+MOST_OPS = 8_000
+"""Ops that are looked at in all choices together."""
 
 
 def shift_loops(graphs: Sequence[LoopGraph], bounds: Mapping[int, Bound]) -> list[LoopGraph] | None:
@@ -54,7 +57,7 @@ def _cuts(ops: int) -> Iterator[tuple[int, ...]]:
         for cuts in combinations(range(ops - 1, 0, -1), number):
             yield cuts
             tried += 1
-            if tried >= MOST_TRIED:
+            if tried >= MOST_TRIED or tried * ops >= MOST_OPS:
                 return
 
 
