@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dagsched.compiled import Compiled
-from dagsched.run.backend import Options, Runs
+from dagsched.run.backend import Call, Options, Runs
 from dagsched.run.errors import refuse
 from dagsched.run.executor import Executor
 from dagsched.run.functions import Functions
@@ -92,6 +92,9 @@ class OpenCL:
 
     def queue(self, stream: StreamProgram | None) -> Any:
         return self._queue()
+
+    def around(self, queue: Any, call: Call) -> Call:
+        return call
 
     def to_device(self, queue: Any, memory: Any, offset: int, source: NDArray[np.uint8]) -> None:
         self.cl.enqueue_copy(queue, memory.base_data, source, dst_offset=offset, is_blocking=False)

@@ -113,6 +113,7 @@ class StreamProgram:
     name: str
     host: bool
     engine: str | None
+    priority: int | None
     parts: tuple[tuple[Section, tuple[Point, ...]], ...]
 
 
@@ -180,9 +181,9 @@ class _Splitter:
         rings = {event: self.ring(event) for event in by_event}
         return Program(self.plan, self.schedule, tuple(self.sections), streams, tuple(self.records), by_event, rings)
 
-    def kind(self, name: str) -> tuple[bool, str | None]:
+    def kind(self, name: str) -> tuple[bool, str | None, int | None]:
         declared = self.schedule.streams.get(name)
-        return (declared.host, declared.engine) if declared else (False, None)
+        return (declared.host, declared.engine, declared.priority) if declared else (False, None, None)
 
     def ring(self, event: str) -> int | None:
         declared = self.schedule.events.get(event)

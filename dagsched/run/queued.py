@@ -56,6 +56,9 @@ class Driver(Protocol):
     def queue(self, stream: StreamProgram | None) -> Any:
         """A new in-order queue, for a stream or (None) for what comes before and after runs."""
 
+    def around(self, queue: Any, call: Call) -> Call:
+        """A compute function's call, with all that it expects of its surroundings."""
+
     def to_device(self, queue: Any, memory: Any, offset: int, source: NDArray[np.uint8]) -> None:
         """Enqueue a copy of contiguous host bytes."""
 
@@ -172,7 +175,7 @@ class Queued(Cpu):
         assert plug is not None
         views = [self._view(queue, access, index) for access in op.accesses]
         period = common_period([period_of(a, self.storage[a.buffer], index) for a in op.accesses])
-        return call_function(plug, views, period, take, queue)
+        return self.driver.around(queue, call_function(plug, views, period, take, queue))
 
     def look(self, buffers: tuple[str, ...], point: OpPoint) -> Call:
         for name in buffers:
