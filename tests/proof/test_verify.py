@@ -256,3 +256,22 @@ def test_an_op_stands_once(detector: tuple[Plan, object]) -> None:
     schedule = compiled.schedule  # type: ignore[attr-defined]
     first = schedule.steps[0]
     assert "V102" in codes(verify_schedule(plan, replace(schedule, steps=(first, *schedule.steps))))
+
+
+def test_a_wait_may_bind_beyond_the_counts_that_are_gone_through() -> None:
+    """The versions `i*i` of a long ring meet again only after more iterations than any count that is tried."""
+    text = """
+dagsched: 1
+name: squares
+params: {n: null}
+buffers:
+  s: {place: device, size: 64, ring: 101, input: true}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: w, compute: f, writes: ["s@i*i"], stream: a}
+      - {name: r, compute: g, reads: ["s@i*i"], stream: b}
+"""
+    proof = compile_plan(read_plan(Source("squares.yaml", text))).proof
+    assert proof.holds and not proof.complete

@@ -36,7 +36,7 @@ WITHOUT: dict[str, str] = {
     "U004": "takes a machine without a renderer",
     "U006": "takes a terminal",
     "V111": "the compiler checks the limits before the verifier does",
-    **dict.fromkeys(("R140", "R150", "R151", "R152"), "takes a device, or an environment without one"),
+    **dict.fromkeys(("R140", "R150", "R151"), "takes a device, or an environment without one"),
     **dict.fromkeys(
         ("R301", "R302", "R303", "R304", "R305", "R306", "R307", "R308", "R309"),
         "takes a C++ compiler, or one that fails; the emulator's tests have each",
