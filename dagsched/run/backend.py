@@ -5,8 +5,9 @@ for one stream come from that stream's own thread, in the order in which the sch
 streams are the threads themselves (``cpu``), an op has ended when its call returns, and a record and a wait are nothing
 but the executor's own book-keeping; on one with queues, calls enqueue, and records and waits are events of the device.
 
-A module that the table names has ``make_executor(compiled, functions, options)``. One that is a module of this package
-gets there by a :class:`Backend`; any other object with the methods of :class:`Runs` will do.
+A module that the table names has ``make_executor(compiled, functions, options)``, and ``OPTIONS``, the names of what
+only it knows, if there is anything. The modules of this package get there by a :class:`Backend`; any other object with
+the methods of :class:`Runs` will do.
 """
 
 from __future__ import annotations
@@ -116,11 +117,17 @@ class Backend(Protocol):
 
 
 def make_executor(compiled: Compiled, functions: Functions | None, backend: str, options: Options) -> Runs:
-    """An executor of the named backend; raises :class:`UsageError` (R102) for an unknown one."""
+    """An executor of the named backend.
+
+    Raises :class:`UsageError` (R102) for an unknown one, :class:`TypeError` for options that it does not have.
+    """
     if backend not in BACKENDS:
         near = closest(backend, BACKENDS)
         help_ = f"did you mean `{near}`?" if near else f"there are {', '.join(BACKENDS)}"
         raise refuse("R102", f"there is no backend `{backend}`", help=help_)
     module = import_module(BACKENDS[backend])
+    for name in options.extra or {}:
+        if name not in getattr(module, "OPTIONS", ()):
+            raise TypeError(f"backend `{backend}` has no option `{name}`")
     executor: Runs = module.make_executor(compiled, functions, options)
     return executor

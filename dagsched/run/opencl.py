@@ -20,6 +20,8 @@ from dagsched.run.program import StreamProgram
 from dagsched.run.queued import Queued
 from dagsched.run.storage import Array
 
+OPTIONS = ("device",)
+
 
 def make_executor(compiled: Compiled, functions: Functions | None, options: Options) -> Runs:
     """An executor on an OpenCL device; ``device=`` names one (a part of its name), else the first is taken.
@@ -28,8 +30,8 @@ def make_executor(compiled: Compiled, functions: Functions | None, options: Opti
     """
     if functions is None:
         raise refuse("R152", "backend `opencl` has no dry run", help="give functions, or use `cpu` or `simulate`")
-    extra = dict(options.extra or {})
-    return Executor(compiled, functions, Queued(OpenCL(extra.pop("device", None))), options)
+    wanted = (options.extra or {}).get("device")
+    return Executor(compiled, functions, Queued(OpenCL(wanted)), options)
 
 
 class OpenCL:

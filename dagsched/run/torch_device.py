@@ -22,6 +22,7 @@ from dagsched.run.program import StreamProgram
 from dagsched.run.queued import Queued
 from dagsched.run.storage import Array
 
+OPTIONS = ("device",)
 KINDS = ("cuda", "npu", "xpu")
 
 
@@ -32,8 +33,8 @@ def make_executor(compiled: Compiled, functions: Functions | None, options: Opti
     """
     if functions is None:
         raise refuse("R152", "backend `torch` has no dry run", help="give functions, or use `cpu` or `simulate`")
-    extra = dict(options.extra or {})
-    return Executor(compiled, functions, Queued(Torch(extra.pop("device", None))), options)
+    wanted = (options.extra or {}).get("device")
+    return Executor(compiled, functions, Queued(Torch(wanted)), options)
 
 
 def _import_torch() -> Any:

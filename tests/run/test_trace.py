@@ -116,6 +116,8 @@ def test_a_simulation_has_no_results() -> None:
             executor.run()
     with pytest.raises(UsageError, match=r"R102.*`simulat`"):
         schedule_of(PIPELINE).executor(backend="simulat")
+    with pytest.raises(TypeError, match="`simulate` has no option `device`"):
+        schedule_of(PIPELINE).executor(backend="simulate", device="gpu")
     with pytest.raises(UsageError, match=r"R120.*`read`"):
         schedule_of(PIPELINE).executor({}, backend="simulate")
 
