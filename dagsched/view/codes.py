@@ -171,7 +171,7 @@ CODES: dict[str, str] = {
     "R304": "an emitted program failed, or computed something else than the plan means",
     "R305": "an emitted program did not end in time",
     "R306": "the fault that was to be injected was not met",
-    "R307": "ThreadSanitizer sees data races in an emitted program",
+    "R307": "an emitted program has data races, which ThreadSanitizer sees",
     "R308": "the trace of an emitted program's run is not right",
     "R309": "an emitted program did not take an injected fault as it should",
     "V100": "the schedule is not of the form that compiled schedules have",
