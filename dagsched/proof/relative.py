@@ -4,6 +4,10 @@ All that later steps can ask of the past is: which accesses are still open to co
 of those instances each stream, the host, and each handle knows to be done; and, where ops are shifted, which instances
 have been issued before their turn in the plan, with what they know. Two iterations with equal answers, instances
 of the loop counted backwards from each, go on alike.
+
+A version whose slot has been overwritten is left out: whoever reads it, or its bytes where nothing wrote them, sees a
+later writer in the slot, which is a fault either way. Otherwise the versions that an earlier loop has left behind would
+be told anew in every iteration, as far as that loop went.
 """
 
 from __future__ import annotations
@@ -57,8 +61,12 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
             if versioned and number < iteration - run.subject.look_back[buffer]:
                 continue
             reach = windows[buffer][0] * iteration + windows[buffer][1] if buffer in windows else None
+            storage = run.subject.schedule.buffers.get(buffer)
+            slot = run.actual.blocks.get((buffer, number % (storage.ring if storage else 1))) if versioned else None
             for _, _, box, writer in spans.rows:
                 if reach is not None and box[0][1] <= reach:
+                    continue
+                if slot is not None and all(other is not writer for _, other in slot.overlapping(box)):
                     continue
                 assert isinstance(writer, Instance)
                 at = number - iteration if versioned else number

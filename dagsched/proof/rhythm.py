@@ -11,8 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
+from typing import Literal
 
-from dagsched.plan.expressions import Expr, Int, evaluate, linear_in, names_in, names_in_condition
+from dagsched.plan.expressions import (
+    Comparison,
+    Expr,
+    ExpressionError,
+    Int,
+    evaluate,
+    linear_in,
+    names_in,
+    names_in_condition,
+)
 from dagsched.plan.model import Access, Plan
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
@@ -63,14 +73,15 @@ def find_rhythm(
     for step in loop.steps:
         for c in step.when:
             stride = lcm(stride, divisors(c.left), divisors(c.right))
-        reach = largest_in_condition(step.when)
-        names = names_in_condition(step.when)
-        if loop.index in names and len(names) > 1:
-            ending = max(ending, reach + 1)
-        elif loop.index in names and count is not None and abs(count - reach) <= NEAR_END and count > 2 * NEAR_END:
-            ending = max(ending, count - reach + 1, 1)
-        else:
-            settled = max(settled, reach + 1 if step.when else 0)
+            reach, names = largest_in_condition((c,)), names_in_condition((c,))
+            if loop.index in names and len(names) > 1:
+                kind = _looks_at(c, loop.index, names - {loop.index}, segment.count)
+                ending = max(ending, reach + 1 if kind == "end" else 0)
+                settled = max(settled, reach + 1 if kind == "start" else 0 if kind == "end" else NEVER)
+            elif loop.index in names and count is not None and abs(count - reach) <= NEAR_END and count > 2 * NEAR_END:
+                ending = max(ending, count - reach + 1, 1)
+            elif loop.index in names:
+                settled = max(settled, reach + 1)
         stride = lcm(stride, _step_stride(schedule, step))
     for planned in segment.ops:
         settled = max([settled, *(distance for _, distance in planned.after)])
@@ -85,6 +96,37 @@ def find_rhythm(
     settled = max([settled, *(_passed(plan, others, name, window) for name, window in windows.items())])
     drain = find_drain(loop) or 0
     return Rhythm(stride, settled + drain, ending, count is not None, windows, drain)
+
+
+def _looks_at(
+    comparison: Comparison, index: str, others: frozenset[str], count: Expr
+) -> Literal["start", "end", "middle"]:
+    """Where a guard with parameters looks: as far from the loop's start, or from its end, whatever the parameters are.
+
+    Tried on values, a whole period of all divisors apart; ``middle`` is what keeps neither distance.
+    """
+    period = divisors(comparison.left) * divisors(comparison.right) * divisors(count)
+
+    def difference(at: int, env: dict[str, int]) -> int:
+        return evaluate(comparison.left, {**env, index: at}) - evaluate(comparison.right, {**env, index: at})
+
+    beyond = 4 + largest_in_condition((comparison,)) + largest_constant(count)
+    base = dict.fromkeys(others | names_in(count), beyond * period)
+    moved = [{**base, name: base[name] + times * period} for name in sorted(base) for times in (1, 2)]
+    try:
+        ends = [evaluate(count, env) for env in (base, *moved)]
+        for back in range(period + 1):
+            if any(difference(back, env) != difference(back, base) for env in moved):
+                break
+        else:
+            return "start"
+        for back in range(period + 1):
+            seen = {difference(end - 1 - back, env) for end, env in zip(ends, (base, *moved), strict=True)}
+            if len(seen) > 1:
+                return "middle"
+    except ExpressionError:
+        return "middle"
+    return "end"
 
 
 def find_drain(loop: LoopStep) -> int | None:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from dagsched.compiler import compile_plan
 from dagsched.cost.model import Limits
 from dagsched.diagnostics import Source
+from dagsched.plan.expressions import names_in_condition, parse_condition, parse_expression
 from dagsched.plan.model import Loop, Plan, Ring
 from dagsched.plan.reader import read_plan
 from dagsched.plan.resolve import name_versions
 from dagsched.proof.model import Proof
 from dagsched.proof.recheck import recheck_proof
+from dagsched.proof.rhythm import _looks_at
 from dagsched.proof.verify import verify_schedule
 from tests.passes.build import build_schedule
 from tests.passes.strategies import assignments, plans
@@ -275,3 +277,40 @@ ops:
 """
     proof = compile_plan(read_plan(Source("squares.yaml", text))).proof
     assert proof.holds and not proof.complete
+
+
+@pytest.mark.parametrize(("first", "second"), [("n", "n"), ("n", "m"), ("n", "2*n+1"), ("n//2", "n")])
+def test_two_loops_over_one_ring_are_proved_for_every_count(first: str, second: str) -> None:
+    """The versions that the first loop leaves behind are forgotten as soon as the second has taken their slots."""
+    body = """
+    ops:
+      - {{name: up{n}, copy: {{from: h, to: d}}}}
+      - {{name: f{n}, compute: f, reads: [d], updates: [o]}}
+"""
+    text = """
+dagsched: 1
+name: two
+params: {n: null, m: null}
+buffers:
+  h: {place: host, size: 4kB, input: true}
+  d: {place: device, size: 4kB, ring: 2}
+  o: {place: device, size: 4kB, input: true, output: true}
+ops:
+""" + "".join(f"  - loop: i\n    count: {count}{body.format(n=n)}" for n, count in enumerate((first, second)))
+    proof = compile_plan(read_plan(Source("two.yaml", text))).proof
+    assert proof.holds and proof.complete
+
+
+@pytest.mark.parametrize(
+    ("guard", "count", "looks"),
+    [
+        ("i == n-1", "n", "end"), ("i == 2*n-3", "2*n", "end"), ("i >= n//2", "n//2+1", "end"),
+        ("i == n-1", "2*n", "middle"), ("i == m-1", "n", "middle"), ("i < m", "n", "middle"),
+        ("i == m%2", "n", "start"), ("i == 1+n%3", "n", "start"),
+        ("i == max(n-2, 3)", "n", "end"), ("i*2 == n", "n", "middle"), ("i == n*n-1", "n", "middle"),
+    ],
+)  # fmt: skip
+def test_a_guard_looks_at_the_start_the_end_or_the_middle(guard: str, count: str, looks: str) -> None:
+    (comparison,) = parse_condition(guard)
+    names = names_in_condition((comparison,)) - {"i"}
+    assert _looks_at(comparison, "i", names, parse_expression(count)) == looks
