@@ -51,6 +51,8 @@ def _example_text(name: str, example: Example, paint: Paint) -> str:
     for file, text in example.files.items():
         lines += ["", *([f"    {file}"] if several or file != DEFAULT_FILE else [])]
         lines += [f"      {line}".rstrip() for line in text.splitlines()]
-    if example.commands != _DEFAULT:
+    if example.commands and example.commands != _DEFAULT:
         lines += ["", *(f"      $ {command}" for command in example.commands)]
+    if example.script is not None:
+        lines += ["", "    in Python", *(f"      {line}".rstrip() for line in example.script.splitlines())]
     return "\n".join(lines)

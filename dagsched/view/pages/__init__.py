@@ -2,8 +2,9 @@
 
 The pages are Markdown files of this package, a family of codes each, so that they read well in a browser too: a heading
 a code, a text, then under ``Wrong:`` and ``Right:`` files (``yaml`` blocks; a first line ``# NAME.yaml`` names the
-file, else it is ``file.yaml``) and commands (an ``sh`` block; else ``dagsched check file.yaml``). A test runs each
-example: the wrong one yields its code and no other, the right one nothing.
+file, else it is ``file.yaml``; a ``python`` block with a first line ``# NAME.py``), and what is done with them:
+commands (an ``sh`` block), or a script (any other ``python`` block); else ``dagsched check file.yaml``. A test runs
+each example: the wrong one yields its code and no other, the right one nothing.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ FAMILIES = {
 DEFAULT_FILE = "file.yaml"
 _SECTION = re.compile(r"^## (?P<code>[A-Z]\d{3})\n(?P<body>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_NAME = re.compile(r"# (?P<name>[\w.-]+\.(?:yaml|json))\n")
+_NAME = re.compile(r"# (?P<name>[\w.-]+\.(?:yaml|json|py))\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Files by name, and the command lines that are run among them; the last one is what the example is about."""
+    """Files by name, and what is done among them: command lines, of which the last one is what the example is about,
+    or a Python ``script``."""
 
     files: dict[str, str]
     commands: tuple[str, ...]
+    script: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"files": self.files, "commands": list(self.commands)}
+        return {"files": self.files, "commands": list(self.commands), "script": self.script}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,18 @@ def _read_page(code: str, body: str) -> Page:
 def _read_example(text: str) -> Example | None:
     found: dict[str, str] = {}
     commands: list[str] = []
+    script: str | None = None
     for match in _BLOCK.finditer(text):
         if match["language"] == "sh":
             commands += match["text"].splitlines()
             continue
         name = _NAME.match(match["text"])
+        if match["language"] == "python" and name is None:
+            script = match["text"]
+            continue
         found[name["name"] if name else DEFAULT_FILE] = match["text"][name.end() if name else 0 :]
-    if not found and not commands:
+    if not found and not commands and script is None:
         return None
-    return Example(found, tuple(commands) or (f"dagsched check {DEFAULT_FILE}",))
+    if not commands and script is None:
+        commands.append(f"dagsched check {DEFAULT_FILE}")
+    return Example(found, tuple(commands), script)
