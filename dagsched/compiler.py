@@ -223,6 +223,8 @@ def _require_limits(plan: Plan, device: Device, streams: int, handles: int) -> N
 
 def _describe(plan: Plan, proof: Proof) -> list[Diagnostic]:
     return [
-        Diagnostic(problem.code, problem.text, None, plan.source, notes=("this is a bug in dagsched",))
+        Diagnostic(
+            problem.code, problem.text, None, plan.source, help="this is a bug in dagsched: report it with the plan"
+        )
         for problem in proof.problems
     ]

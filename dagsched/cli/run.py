@@ -56,9 +56,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     from dagsched.library import Schedule
     from dagsched.output import write_files
+    from dagsched.run.backend import BACKENDS, require_backend
     from dagsched.run.modules import load_module
     from dagsched.run.report import result_data, usage_text
 
+    require_backend(args.backend, (*BACKENDS, "emulated"))
     compiled, warnings = compile_read(read_plan_file(args.plan, console))
     counts: dict[str, Any] = _read_counts(args.count)
     if args.format == "text":
@@ -123,6 +125,8 @@ def _read_counts(texts: list[str]) -> dict[str, int]:
 def _require_counts(plan: Plan, given: Mapping[str, Any]) -> None:
     from dagsched.diagnostics import Diagnostic, UsageError
 
+    if not given.keys() <= plan.params.keys():
+        return  # a name is misspelt, and the run will say which one
     missing = [name for name, default in plan.params.items() if default is None and name not in given]
     if missing:
         headline = f"the run needs a value for `{missing[0]}`"

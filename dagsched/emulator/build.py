@@ -28,6 +28,9 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 """What stands before the core in each library."""
 
+NEWER = "set `CXX` to g++ 9 or clang++ 10, or newer"
+"""The help where a compiler fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
@@ -132,4 +135,4 @@ def _call(command: list[str]) -> None:
         return
     said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
     headline = f"`{command[0]}` cannot build the emulator"
-    raise UsageError([Diagnostic("R302", headline, notes=(said,), help="set `CXX` to g++ 9 or clang++ 10, or newer")])
+    raise UsageError([Diagnostic("R302", headline, notes=(said,) if said else (), help=NEWER)])

@@ -23,7 +23,7 @@ from dagsched.emit.calls import CallList
 from dagsched.emit.cpp_names import Names, name_everything, ordered_params
 from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
 from dagsched.emit.lower import list_calls
-from dagsched.emulator.build import Emulator, build_emulator
+from dagsched.emulator.build import NEWER, Emulator, build_emulator
 from dagsched.emulator.driver import write_driver
 from dagsched.emulator.meaning import Meaning, final
 
@@ -74,7 +74,7 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
         headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
-        help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else None
+        help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else NEWER
         raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
     return Program(path, compiled, calls, names, emulator)
 
@@ -108,13 +108,19 @@ def run_program(
         )
     except subprocess.TimeoutExpired:
         headline = f"the emitted program did not end within {timeout:g} s (seed {seed})"
-        raise UsageError([Diagnostic("R305", headline, help="run fewer iterations: `--count`")]) from None
+        raise UsageError([Diagnostic("R305", headline, help=_more_time(timeout, counts))]) from None
     answer: dict[str, Any] = {"code": 0, "failure": "", "alive": 0}
     if done.stdout.strip().startswith("{"):
         answer = json.loads(done.stdout)
     return Outcome(
         seed, done.returncode, answer["code"], answer["failure"], answer["alive"], done.stderr.strip(), folder
     )
+
+
+def _more_time(timeout: float, counts: Mapping[str, int]) -> str:
+    more = f"give it more time: `--timeout {10 * timeout:g}`"
+    fewer = [f"`--count {name}={max(1, count // 10)}`" for name, count in counts.items() if count > 1]
+    return f"{more}, or run fewer iterations: {' '.join(fewer)}" if fewer else more
 
 
 def judge(program: Program, meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
@@ -200,9 +206,8 @@ def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:
     if outcome.status != 0:
         faults.append(f"it ended with status {outcome.status}: {outcome.talk[:300]}")
     elif outcome.code == 0:
-        return [
-            Diagnostic("R306", "the fault was not met: the run makes no such call", help="name an op and iteration")
-        ]
+        headline = f"the fault was not met: the run makes no such call (seed {outcome.seed})"
+        return [Diagnostic("R306", headline, help="name an iteration that the run has, or run more: `--count NAME=N`")]
     elif outcome.code != code:
         faults.append(f"it returned {outcome.code} instead of {code}")
     if outcome.alive:

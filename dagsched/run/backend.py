@@ -12,7 +12,7 @@ the methods of :class:`Runs` will do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
@@ -116,15 +116,21 @@ class Backend(Protocol):
         """Give buffers and queues back."""
 
 
+def require_backend(name: str, known: Iterable[str] = BACKENDS) -> None:
+    """Refuse a backend that is none of ``known`` (R102)."""
+    names = list(known)
+    if name not in names:
+        near = closest(name, names)
+        help_ = f"did you mean `{near}`?" if near else f"there are {', '.join(f'`{one}`' for one in names)}"
+        raise refuse("R102", f"there is no backend `{name}`", help=help_)
+
+
 def make_executor(compiled: Compiled, functions: Functions | None, backend: str, options: Options) -> Runs:
     """An executor of the named backend.
 
     Raises :class:`UsageError` (R102) for an unknown one, :class:`TypeError` for options that it does not have.
     """
-    if backend not in BACKENDS:
-        near = closest(backend, BACKENDS)
-        help_ = f"did you mean `{near}`?" if near else f"there are {', '.join(BACKENDS)}"
-        raise refuse("R102", f"there is no backend `{backend}`", help=help_)
+    require_backend(backend)
     module = import_module(BACKENDS[backend])
     for name in options.extra or {}:
         if name not in getattr(module, "OPTIONS", ()):

@@ -71,7 +71,8 @@ class Cpu:
             first = self.storage[missing[0]].buffer
             names = ", ".join(f"`{name}`" for name in missing)
             headline = f"nothing was given for {names}, which the plan marks as `input: true`"
-            help_ = f'write run(inputs={{"{missing[0]}": array}}, ...)'
+            given = f'{{"{missing[0]}": array}}'
+            help_ = f"write run(inputs={given}), or `inputs = {given}` in the module of `--functions`"
             raise refuse("R112", headline, first.where, self.plan.source, help=help_)
 
     def call(self, stream: StreamProgram, point: OpPoint, plug: Plug | None, take: Callable[[int], Any] | None) -> Call:

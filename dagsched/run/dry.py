@@ -63,7 +63,7 @@ class Dry:
 
     def put(self, inputs: Mapping[str, Any]) -> None:
         if inputs:
-            raise refuse("R113", "a dry run has no buffers to put inputs into", help="give functions as well")
+            raise refuse("R113", "a dry run has no buffers to put inputs into", help="write executor(functions=...)")
 
     def outputs(self) -> dict[str, Any]:
         return {}

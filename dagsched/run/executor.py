@@ -111,7 +111,8 @@ class Executor:
             if len(source) > 1 or len(params) != 1:
                 names = ", ".join(f"`{name}`" for name in params) or "none"
                 headline = f"`stream` takes one source by position, and the plan's parameters are {names}"
-                raise refuse("R107", headline, help="give every source by its parameter's name")
+                help_ = f"write stream({params[0]}=items)" if params else "call run() instead"
+                raise refuse("R107", headline, help=help_)
             more[params[0]] = source[0]
         return self._stream(inputs, sink, ahead, timeout, trace, {**(counts or {}), **more})
 
@@ -212,7 +213,8 @@ class Executor:
     def _time_out(self, run: Run, timeout: float) -> None:
         heads = self.heads
         notes = tuple(filter(None, [heads_text(heads)]))
-        finding = Diagnostic("R203", f"the run did not end within {timeout:g} s", notes=notes)
+        help_ = f"give it more time, such as {10 * timeout:g} s (`timeout=`, `--timeout`), or run fewer iterations"
+        finding = Diagnostic("R203", f"the run did not end within {timeout:g} s", notes=notes, help=help_)
         run.fail(RunTimeout(finding, heads=heads), None)
 
     def _settle(self, run: Run) -> None:
@@ -318,7 +320,7 @@ class _Entered:
         try:
             if executor._crew.busy:
                 headline = f"an op of a run that was stopped has not ended yet: {heads_text(executor.heads)}"
-                raise refuse("R132", headline, help="wait for it, or make a new executor")
+                raise refuse("R132", headline, help="wait for it (`grace=60`), or make a new executor")
             self.run = executor._prepare(self.inputs, self.counts, self.trace)
             return self.run
         except BaseException:

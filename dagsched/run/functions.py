@@ -87,7 +87,11 @@ def _find(functions: Functions, name: str) -> Callable[..., Any] | None:
 def _missing(plan: Plan, op: Op, name: str, known: list[str]) -> Diagnostic:
     near = closest(name, known)
     headline = f"there is no function `{name}`, which op `{op.name}` calls"
-    help_ = f"did you mean `{near}`?" if near else f"give functions={{{name!r}: ...}}"
+    help_ = (
+        f"did you mean `{near}`?"
+        if near
+        else f"add `def {name}({', '.join(name_parameters(op))}): ...` to the functions"
+    )
     return Diagnostic("R120", headline, op.where, plan.source, help=help_)
 
 

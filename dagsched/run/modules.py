@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from dagsched.run.errors import refuse
+
+_OURS = (__file__, importlib.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class UserModule:
         if callable(value):
             value = value()
         if not isinstance(value, Mapping):
-            headline = f"`{name}` of `{self.functions.__name__}` yields {type(value).__name__}, and a mapping is needed"
+            kind = type(value).__name__
+            headline = f"`{name}` of module `{self.functions.__name__}` is of type `{kind}`, and a mapping is needed"
             raise refuse("R116", headline, help=f'write `{name} = {{"NAME": ...}}`, or a function that returns this')
         return dict(value)
 
@@ -54,8 +58,23 @@ def load_module(name: str) -> UserModule:
         reason = str(error).strip().splitlines()
         said = f": {reason[0]}" if reason else ""
         headline = f"module `{name}` cannot be imported: {type(error).__name__}{said}"
-        help_ = f"try `python -c 'import {name}'`" if name.replace(".", "").replace("_", "").isalnum() else None
-        raise refuse("R115", headline, help=help_) from error
+        raise refuse("R115", headline, notes=_place(error), help=_how_to_try(name)) from error
+
+
+def _place(error: Exception) -> tuple[str, ...]:
+    """Where the user's code raised: nothing where the module was not even found."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return (f"in {error.filename}:{error.lineno}",)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OURS]
+    frames = [frame for frame in frames if not frame.filename.startswith("<")]  # the import machinery
+    return (f"raised in {frames[-1].filename}:{frames[-1].lineno}",) if frames else ()
+
+
+def _how_to_try(name: str) -> str:
+    if name.endswith(".py"):
+        path = Path(name)
+        return f"try `python {name}`" if path.is_file() else f"there is no file `{name}`: correct the path"
+    return f"try `python -c 'import {name}'`"
 
 
 def _load_path(path: Path) -> ModuleType:

@@ -207,7 +207,8 @@ class Run:
                 self._takes[name] = self.counts.sequences[param].__getitem__
             else:
                 headline = f"the function of op `{name}` takes `item`, and no source feeds its loop"
-                help_ = f"give an iterable: run({param}=items)" if param else "drop the parameter `item`"
+                given = f'run({param}=items), or `sources = {{"{param}": items}}` in the module of `--functions`'
+                help_ = f"give an iterable: {given}" if param else "drop the parameter `item`"
                 faults.append(Diagnostic("R114", headline, point.op.where, setup.plan.source, help=help_))
         if faults:
             raise UsageError(faults)

@@ -21,6 +21,9 @@ from dagsched.run.errors import refuse
 from dagsched.schedule.model import (
     AnyStep,
     EventStep,
+    FlagStep,
+    FreeStep,
+    HostStep,
     Indexed,
     LoopStep,
     OpStep,
@@ -28,6 +31,7 @@ from dagsched.schedule.model import (
     Schedule,
     Step,
     SyncStep,
+    WaitStreamStep,
 )
 
 
@@ -228,7 +232,7 @@ class _Splitter:
             self.records.append(record)
             self.add(section, stream, record)
         else:
-            self.refuse(f"a step of the kind `{type(step).__name__}`", step.where)
+            self.refuse(_kind_of(step), step.where)
 
     def op_point(self, section: Section, step: OpStep) -> OpPoint:
         name, iteration = step.op, step.iteration
@@ -258,5 +262,21 @@ class _Splitter:
 
     def refuse(self, what: str, where: Where | None) -> NoReturn:
         headline = f"a schedule with {what} cannot be run"
-        raise refuse("R101", headline, where, self.plan.source if where else None,
-                     help="run what `dagsched compile` made of a plan")  # fmt: skip
+        source = self.schedule.source or self.plan.source  # a compiled schedule's places are the plan's
+        help_ = "write the work as a plan, and run what `dagsched.compile` makes of it"
+        raise refuse("R101", headline, where, source if where else None, help=help_)
+
+
+def _kind_of(step: Step) -> str:
+    """A step that no backend runs, by the key that it has in a file."""
+    match step:
+        case EventStep() | FlagStep():
+            return f"the step `{step.action}`{'' if step.stream else ' without a stream'}"
+        case HostStep():
+            return "the step `host`, which the issuing thread does itself,"
+        case FreeStep():
+            return "the step `free`"
+        case WaitStreamStep():
+            return "the step `wait_stream`"
+        case _:
+            return "a sync or a loop inside a loop"

@@ -30,7 +30,8 @@ def find_sink(plan: Plan, sources: Iterable[str], wanted: str | None) -> Sink:
         if wanted not in homes:
             near = closest(wanted, homes)
             headline = f"there is no op `{wanted}` in a loop, which could yield results"
-            raise refuse("R108", headline, help=f"did you mean `{near}`?" if near else None)
+            known = ", ".join(f"`{name}`" for name in homes) or "none"
+            raise refuse("R108", headline, help=f"did you mean `{near}`?" if near else f"ops in loops are {known}")
         return Sink(wanted, (), _depth(plan, homes[wanted]))
     loops = [item for item in plan.items if isinstance(item, Loop)]
     if not loops:

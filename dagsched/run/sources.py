@@ -45,7 +45,7 @@ def read_counts(plan: Plan, given: Mapping[str, Any]) -> Counts:
             near = closest(name, plan.params)
             known_names = ", ".join(f"`{param}`" for param in plan.params)
             note = (f"the plan's parameters are {known_names}",) if plan.params else ("the plan has no parameters",)
-            help_ = f"did you mean `{near}`?" if near else None
+            help_ = f"did you mean `{near}`?" if near else f"drop it, or declare `params: {{{name}: null}}` in the plan"
             raise refuse("R103", f"`{plan.name}` has no parameter `{name}`", notes=note, help=help_)
         if isinstance(value, Mapping | set | frozenset) or value is None or isinstance(value, bool):
             raise _no_count(name, value)
@@ -83,7 +83,11 @@ def check_inputs(plan: Plan, inputs: Iterable[str]) -> None:
     for name in (name for name in inputs if name not in known):
         near = closest(name, known)
         headline = f"`inputs` names `{name}`, which is no buffer with `input: true`"
-        help_ = f"did you mean `{near}`?" if near else f"the plan's inputs are {', '.join(known) or 'none'}"
+        help_ = (
+            f"did you mean `{near}`?"
+            if near
+            else f"the plan's inputs are {', '.join(f'`{known_name}`' for known_name in known) or 'none'}"
+        )
         raise refuse("R109", headline, help=help_)
 
 

@@ -52,9 +52,8 @@ def _failure(failure: Failure, compiled: bool) -> Diagnostic:
             if head.where is not None
         ]
     if compiled:
-        return Diagnostic(
-            "V201", failure.headline, where, None, tuple(labels), (*notes[:1], "this is a bug in dagsched")
-        )
+        help_ = "this is a bug in dagsched: report it with the plan"
+        return Diagnostic("V201", failure.headline, where, None, tuple(labels), notes[:1], help_)
     return Diagnostic(_CODES[failure.kind], failure.headline, where, None, tuple(labels), notes, failure.help)
 
 

@@ -90,6 +90,7 @@ def test_an_op_that_raises(cli: Cli, files: Path) -> None:  # noqa: F811
         (["pipeline.yaml", "--count", "n"], "U002"),
         (["pipeline.yaml", "--count", "n=-1"], "U002"),
         (["pipeline.yaml", "--count", "n=1", "--count", "m=1"], "R103"),
+        (["pipeline.yaml", "--count", "m=1"], "R103"),
         (["pipeline.yaml", "--count", "n=1", "--backend", "gpu"], "R102"),
         (["pipeline.yaml", "--count", "n=1", "--functions", "nowhere"], "R115"),
         (["pipeline.yaml", "--count", "n=1", "--functions", "wrong.py"], "R115"),
