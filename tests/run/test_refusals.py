@@ -9,6 +9,7 @@ import pytest
 
 import dagsched
 from dagsched.diagnostics import Source
+from dagsched.run.backend import BACKENDS
 from dagsched.schedule.reader import read_schedule
 from tests.cli.conftest import Cli, cli  # noqa: F401 - the fixture
 
@@ -55,7 +56,7 @@ def test_a_step_that_no_backend_runs_is_named_as_in_its_file(step: str, said: st
     ("words", "module", "said"),
     [
         ("--backend emulatd", "", "did you mean `emulated`?"),
-        ("--backend threads", "", "there are `cpu`, `simulate`, `emulated`"),
+        ("--backend quantum", "", f"there are {', '.join(f'`{name}`' for name in BACKENDS)}, `emulated`"),
         ("--count nn=1", "", "did you mean `n`?"),
         ("--count frames=1", "", "drop it, or declare `params: {frames: null}` in the plan"),
         ("--count n=1 --functions my.py", "def g(): ...", "add `def f(file, y): ...` to the functions"),
