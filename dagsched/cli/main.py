@@ -65,7 +65,7 @@ def _run(words: list[str], console: Console) -> int:
             return 0
         name = _known_command(words[0])
         module = import_module(f"dagsched.cli.{name}")
-        parser = Parser(name, f"{COMMANDS[name].capitalize()}.")
+        parser = Parser(name, f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
         module.add_arguments(parser)
         args = parser.read(words[1:])
         format = getattr(args, "format", None) or "text"

@@ -13,7 +13,7 @@ from math import lcm
 from typing import Any
 
 from dagsched.cost.blame import Hold, find_holds, rotate_holds
-from dagsched.cost.bounds import Bound, Edge, find_cycle_ratio
+from dagsched.cost.bounds import ISSUING, Bound, Edge, find_cycle_ratio
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
 from dagsched.cost.loop_graph import RingEdges, bound_loops
@@ -260,6 +260,10 @@ def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards, device
             members = [name for name in counts if costs[name].engine.name == engine]
             work = sum(to_ticks(costs[name].seconds) * costs[name].share * counts[name] for name in members)
             bounds.append(Bound(Fraction(work, capacity[engine]), engine=engine))
+        # The host issues all instances one after another, and the last of them must still run.
+        calls = to_ticks(device.calls.issue) * sum(counts.values())
+        least = min((to_ticks(costs[name].seconds) for name, count in counts.items() if count), default=0)
+        bounds.append(Bound(Fraction(calls + least), reason=ISSUING))
     for loop in plan.items:
         if isinstance(loop, Loop) and isinstance(loop.count, Int):
             bounds.append(_bound_loop(loop, loop.count.value, costs, hazards))
@@ -267,15 +271,19 @@ def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards, device
 
 
 def _bound_loop(loop: Loop, count: int, costs: Mapping[str, OpCost], hazards: Hazards) -> Bound:
-    """``count`` iterations go round the slowest cycle as often as its distance fits."""
+    """``count`` iterations go round the slowest cycle as often as its distance fits, and the op that is then reached runs.
+
+    An op has one stream for all iterations, so its own instances are such a cycle, too.
+    """
     ops = _body(loop)
-    edges = _edges(ops, hazards)
-    ratio, cycle = find_cycle_ratio([to_ticks(costs[op.name].seconds) for op in ops], edges)
-    if not cycle:
+    ticks = [to_ticks(costs[op.name].seconds) for op in ops]
+    edges = [*_edges(ops, hazards), *((number, number, 1) for number in range(len(ops)))]
+    ratio, cycle = find_cycle_ratio(ticks, edges)
+    if not cycle or count <= 0:
         return Bound(Fraction(0))
-    work = sum(to_ticks(costs[ops[n].name].seconds) for n in cycle)
+    work = sum(ticks[n] for n in cycle)
     laps = (count - 1) // max(1, int(work / ratio))
-    return Bound(Fraction(work * max(laps, 0)), ops=tuple(ops[n].name for n in cycle))
+    return Bound(Fraction(work * laps + max(ticks[n] for n in cycle)), ops=tuple(ops[n].name for n in cycle))
 
 
 def _makespan(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> Fraction:

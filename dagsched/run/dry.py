@@ -70,6 +70,7 @@ class Dry:
 
     def begin(self) -> None:
         self.ends[:] = [monotonic()] * len(self.ends)
+        self.board.slept[:] = [True] * len(self.ends)  # a thread's first op begins when the thread does
         for lanes in self.lanes.values():
             lanes.free()
 

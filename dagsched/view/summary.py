@@ -184,7 +184,7 @@ def predicted_lines(predicted: dict[str, Any]) -> list[str]:
     lines = [first]
     serial = predicted.get("serial")
     if serial is not None:
-        overlaps = took < 0.999 * serial
+        overlaps = took < (1 - 1e-9) * serial
         if makespan is not None:
             lines.append(f"one after another {interval_text(serial)}")
         else:
