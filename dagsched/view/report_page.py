@@ -113,7 +113,7 @@ def _predicted_rows(compiled: Compiled) -> Iterator[tuple[str, str]]:
         above = took / predicted["bound"] - 1 if predicted["bound"] else 0.0
         over = f"; the prediction is {above:.1%} above it" if above >= 0.0005 else "; the prediction is at it"
         yield "lower bound", f"{interval_text(predicted['bound'])}{each}{over if predicted['bound'] else ''}"
-    if predicted.get("binds"):
+    if predicted.get("binds") and predicted.get("bound"):
         yield "what binds", str(predicted["binds"])
     if predicted.get("held"):
         yield "held up by", str(predicted["held"])
@@ -124,7 +124,8 @@ def _predicted_rows(compiled: Compiled) -> Iterator[tuple[str, str]]:
 def _verdict(compiled: Compiled) -> str:
     proof = compiled.proof
     word = '<span class="ok">holds</span>' if proof.holds else '<span class="bad">FAILS</span>'
-    return f"{word} for {html(proof.counts)}: {proof.hazards} hazards ordered, nothing blocks"
+    counts = re.sub(r"`([^`]*)`", r"<code>\1</code>", html(proof.counts))
+    return f"{word} for {counts}: {proof.hazards} hazards ordered, nothing blocks"
 
 
 def _warnings(warnings: Iterable[Diagnostic]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dagsched.plan.expressions import Expr, Int, expression_text
 from dagsched.plan.model import Loop, Op, Place, Plan
 from dagsched.schedule.model import Stream
 from dagsched.view.annotations import diagnostic_data
-from dagsched.view.terminal import PLAIN, Paint, escape, pad, width_of, wrap_names
+from dagsched.view.terminal import PLAIN, Paint, clip, escape, pad, width_of, wrap_names
 from dagsched.view.units import interval_text, rate_text, size_text
 
 _INDENT = 13
@@ -170,20 +170,25 @@ def _pipeline_text(compiled: Compiled, width: int) -> str:
 
 
 def predicted_lines(predicted: dict[str, Any]) -> list[str]:
-    """What it takes and the limit, then how often a second (or one after another), then what holds it up."""
+    """What it takes and the limit, how often a second (or one after another), what holds it up, what is not known."""
     interval, makespan = predicted.get("initiation_interval"), predicted.get("makespan")
     took = makespan if makespan is not None else interval
     if took is None:
         return []
+    unknown: list[str] = []
+    if names := predicted.get("unknown"):
+        unknown.append(f"no time is given for {clip(escape(', '.join(names)), 60)}: 0 is assumed")
+    if not took:
+        return ["nothing takes time", *unknown]
     first = interval_text(took) + ("/iteration" if makespan is None else "")
-    if predicted.get("bound") is not None:
+    if predicted.get("bound"):
         binds = f" ({escape(str(predicted['binds']))})" if predicted.get("binds") else ""
         first += f", limit {interval_text(predicted['bound'])}{binds}"
         if predicted.get("optimal"):
             first += ", proved optimal"
     lines = [first]
     serial = predicted.get("serial")
-    if serial is not None:
+    if serial:
         overlaps = took < (1 - 1e-9) * serial
         if makespan is not None:
             lines.append(f"one after another {interval_text(serial)}")
@@ -193,7 +198,7 @@ def predicted_lines(predicted: dict[str, Any]) -> list[str]:
             lines[-1] += ": nothing overlaps"
     if predicted.get("held"):
         lines.append(f"held up by {escape(str(predicted['held']))}")
-    return lines
+    return [*lines, *unknown]
 
 
 def _counted(number: int, noun: str) -> str:
