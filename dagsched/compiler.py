@@ -200,7 +200,8 @@ def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:
     if proof.complete:
         return []
     headline = f"the schedule is proved for {proof.counts}, and not beyond"
-    help_ = "run no larger counts, or let the loops share one parameter"
+    several = len(plan.params) > 1
+    help_ = "run no larger counts" + (", or let one parameter stand for them all" if several else "")
     return [Diagnostic("C110", headline, None, plan.source, help=help_, severity="warning")]
 
 

@@ -19,8 +19,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default build/NAME)")
     parser.add_argument(
         "--target", action="append", metavar="NAME",
-        help="what to emit besides the schedule: acl-cpp (the default), acl-graph, cuda-cpp, cuda-graph, pyacl, calls; "
-        "may be given several times",
+        help="what to emit besides the schedule: acl-cpp (the default), acl-graph, cuda-cpp, cuda-graph, pyacl, calls, "
+        "or schedule for nothing else; may be given several times",
     )  # fmt: skip
     parser.add_argument(
         "--explain-rings", action="store_true",

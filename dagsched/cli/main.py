@@ -21,8 +21,8 @@ from dagsched.view.terminal import escape
 COMMANDS = {
     "compile": "write a plan's schedule, its proof and the program for a device",
     "check": "say whether plans or schedules are right: races, deadlocks, needless waits",
-    "prove": "let an adversary run a plan or a schedule, and show what goes wrong without each wait",
     "fix": "write a schedule without its races, deadlocks and needless waits",
+    "prove": "let an adversary run a plan or a schedule, and show what goes wrong without each wait",
     "run": "run a plan, or see what overlaps in a dry run",
     "calibrate": "write the times of a measured run into a plan",
     "matrix": "show the dependency matrix of a plan",

@@ -271,7 +271,7 @@ def _bound_run(plan: Plan, costs: Mapping[str, OpCost], hazards: Hazards, device
 
 
 def _bound_loop(loop: Loop, count: int, costs: Mapping[str, OpCost], hazards: Hazards) -> Bound:
-    """``count`` iterations go round the slowest cycle as often as its distance fits, and the op that is then reached runs.
+    """``count`` iterations go round the slowest cycle as often as its distance fits; then the op that is reached runs.
 
     An op has one stream for all iterations, so its own instances are such a cycle, too.
     """

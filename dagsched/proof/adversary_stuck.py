@@ -10,6 +10,10 @@ from dagsched.proof.adversary_run import Outcome, Running, Subject
 _OPENS = {"wait": "record", "take": "set", "acquire": "release"}
 
 
+_LOCKS = "acquire locks in the same order everywhere, and hold none across a wait"
+_LATE = "issue what unblocks it earlier, or on a stream that is not stuck behind it"
+
+
 def describe_stuck(subject: Subject, outcome: Outcome, steps: tuple[ShownStep, ...]) -> Failure:
     """A state in which nothing can move."""
     program = subject.program
@@ -35,7 +39,7 @@ def describe_stuck(subject: Subject, outcome: Outcome, steps: tuple[ShownStep, .
         tuple(name for name in program.threads if name in stuck or any(step.stream == name for step in steps)),
         heads=tuple(head for _, head in heads),
         texts=(f"`{first.step}` {first.why}" if first.why.startswith("waits") else f"`{first.step}`: {first.why}",),
-        help="issue what unblocks it earlier, or on a stream that is not stuck behind it",
+        help=_LOCKS if any(head.step.startswith("acquire ") for _, head in heads[:1]) else _LATE,
     )
 
 

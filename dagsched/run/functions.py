@@ -46,6 +46,7 @@ def plug_functions(plan: Plan, functions: Functions, handle: str | None = None) 
     """For every compute and host op its call; raises :class:`UsageError` with all that does not fit (R120, R121)."""
     plugs: dict[str, Plug] = {}
     faults: dict[Diagnostic, None] = {}
+    missing: set[str] = set()
     known = _names(functions)
     for op, loop in _ops_with_loops(plan):
         if op.kind not in (OpKind.COMPUTE, OpKind.HOST):
@@ -53,7 +54,9 @@ def plug_functions(plan: Plan, functions: Functions, handle: str | None = None) 
         name = op.function or op.name
         function = _find(functions, name)
         if function is None:
-            faults.setdefault(_missing(plan, op, name, known))
+            if name not in missing:
+                faults.setdefault(_missing(plan, op, name, known))
+            missing.add(name)
             continue
         found = _plug(plan, op, loop, function, name, handle if op.kind is OpKind.COMPUTE else None)
         if isinstance(found, Plug):

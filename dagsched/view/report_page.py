@@ -39,7 +39,7 @@ _STYLE = """\
 .matrix th{background:var(--soft);font-weight:500}.matrix .RAW{color:#2563eb}.matrix .WAR{color:#c2410c}
 .matrix .WAW{color:#7c3aed}.matrix td span{display:block}
 .waits td{font-size:14px}.waits td:first-child,.waits th:first-child{padding-left:12px}
-.waits td:last-child{min-width:14em}.waits td,.waits code{overflow-wrap:normal}
+.waits th,.waits td:first-child{white-space:nowrap}.waits td:last-child{min-width:14em}.waits td,.waits code{overflow-wrap:normal}
 @media(prefers-color-scheme:dark){.ok{color:#4ade80}.bad{color:#f87171}.matrix .RAW{color:#7aa7ff}
 .matrix .WAR{color:#fb923c}.matrix .WAW{color:#b794f6}}
 @media(max-width:600px){body{padding:16px 12px}.facts{grid-template-columns:1fr}.facts dd{margin-bottom:8px}}
@@ -124,8 +124,12 @@ def _predicted_rows(compiled: Compiled) -> Iterator[tuple[str, str]]:
 def _verdict(compiled: Compiled) -> str:
     proof = compiled.proof
     word = '<span class="ok">holds</span>' if proof.holds else '<span class="bad">FAILS</span>'
-    counts = re.sub(r"`([^`]*)`", r"<code>\1</code>", html(proof.counts))
-    return f"{word} for {counts}: {proof.hazards} hazards ordered, nothing blocks"
+    return f"{word} for {_prose(proof.counts)}: {proof.hazards} hazards ordered, nothing blocks"
+
+
+def _prose(text: str) -> str:
+    """A message with what stands in backticks as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html(text))
 
 
 def _warnings(warnings: Iterable[Diagnostic]) -> Iterator[str]:
@@ -133,8 +137,8 @@ def _warnings(warnings: Iterable[Diagnostic]) -> Iterator[str]:
         if number == 0:
             yield "<h2>Warnings</h2>"
         line = f" (line {warning.where.line})" if warning.where else ""
-        help_ = f'<br><span class="dim">{html(warning.help)}</span>' if warning.help else ""
-        yield f'<div class="warning"><b>{warning.code}</b> {html(warning.headline)}{line}{help_}</div>'
+        help_ = f'<br><span class="dim">{_prose(warning.help)}</span>' if warning.help else ""
+        yield f'<div class="warning"><b>{warning.code}</b> {_prose(warning.headline)}{line}{help_}</div>'
 
 
 def _timeline_part(compiled: Compiled) -> list[str]:

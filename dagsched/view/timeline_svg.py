@@ -27,10 +27,10 @@ STYLE = """\
 .dst text{fill:#1f2933}.dst .dim{fill:#66717d}.dst .grid{stroke:#d9dee4}.dst .row{fill:#f4f6f8}
 .dst .bar{rx:3px;stroke:#fff}.dst .in{fill:#fff;font-size:11px;pointer-events:none}
 .dst .flow{fill:none;stroke:#66717d;stroke-width:1;opacity:.55}.dst .binds{stroke:#c2410c;opacity:.9;stroke-width:1.3}
-.dst .mark{stroke:#b91c1c;stroke-width:2.5}
+.dst .mark{stroke:#b91c1c;stroke-width:2.5}.dst .back{fill:#fff}
 @media(prefers-color-scheme:dark){.dst text{fill:#e3e8ee}.dst .dim{fill:#9aa5b1}.dst .grid{stroke:#39424d}
 .dst .row{fill:#1c232b}.dst .bar{stroke:#12171d}.dst .in{fill:#fff}.dst .flow{stroke:#9aa5b1}
-.dst .binds{stroke:#fb923c}}
+.dst .binds{stroke:#fb923c}.dst .back{fill:#12171d}}
 """
 
 
@@ -87,7 +87,8 @@ class _Picture:
         title = f"{self.timeline.name}: {time_text(self.timeline.makespan)}"
         yield f"<title>{_text(title)}</title>"
         about = _text("; ".join(filter(None, [self.timeline.source, *self.timeline.notes, *self.left_out()])))
-        if self.titled:
+        if self.titled:  # a file of its own, wherever it is shown: text must not rely on what is behind it
+            yield '<rect class="back" width="100%" height="100%"/>'
             yield (
                 f'<text x="12" y="19" font-weight="600">{_text(title)}'
                 f'<tspan class="dim" font-weight="400">  {about}</tspan></text>'

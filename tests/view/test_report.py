@@ -55,7 +55,7 @@ def test_the_report_says_what_came_of_it() -> None:
     page = report_html(made)
     assert page == report_html(example("detector"))
     text = _Text(page).text
-    assert "holds for every count `frames` from 0 up: 16 hazards ordered" in text
+    assert "holds for every count frames from 0 up: 16 hazards ordered" in text
     assert "ai-core is busy all the time" in text and "6.90 ms an iteration" in text
     assert page.count("comes before") == sum(len(wait.protects) for wait in waits_of(made.schedule))
     flat = re.sub(r"\s+", " ", text)
