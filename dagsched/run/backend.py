@@ -35,6 +35,7 @@ BACKENDS: dict[str, str] = {
     "cpu": "dagsched.run.cpu",
     "simulate": "dagsched.run.simulate",
     "opencl": "dagsched.run.opencl",
+    "acl": "dagsched.run.acl_device",
     "torch": "dagsched.run.torch_device",
 }
 """Backends by name: the module whose ``make_executor`` makes the executor."""

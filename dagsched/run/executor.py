@@ -57,7 +57,7 @@ class Executor:
         self._current: Run | None = None
         self._closed = False
         self._crew = Crew([stream.name for stream in self._setup.program.streams])
-        self._finalizer = weakref.finalize(self, self._crew.close, 0.0)
+        self._finalizer = weakref.finalize(self, _abandon, self._crew, backend)
 
     def run(
         self,
@@ -337,6 +337,13 @@ class _Entered:
         finally:
             executor._current = None
             executor._busy.release()
+
+
+def _abandon(crew: Crew, backend: Backend) -> None:
+    """Nobody has closed the executor, and nobody can any more."""
+    crew.close(0.0)
+    if not crew.busy:
+        backend.close()
 
 
 def _on_host_clock(setup: Setup, tape: Tape) -> Tape:

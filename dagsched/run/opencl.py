@@ -92,6 +92,9 @@ class OpenCL:
     def host_view(self, array: Array) -> Any:
         return array
 
+    def enter(self) -> None:
+        return None
+
     def queue(self, stream: StreamProgram | None) -> Any:
         return self._queue()
 
@@ -128,8 +131,11 @@ class OpenCL:
         event.wait()
         self.base = event.profile.end
 
-    def time(self, event: Any) -> int:
-        return int(event.profile.end) - self.base
+    def stamp(self, queue: Any) -> Any:
+        return self.record(queue)
+
+    def time(self, stamp: Any) -> int:
+        return int(stamp.profile.end) - self.base
 
     def finish(self, queue: Any) -> None:
         queue.finish()

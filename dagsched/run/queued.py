@@ -53,6 +53,9 @@ class Driver(Protocol):
     def host_view(self, array: Array) -> Any:
         """What a device function gets for host memory."""
 
+    def enter(self) -> None:
+        """A thread that is no stream's is about to call."""
+
     def queue(self, stream: StreamProgram | None) -> Any:
         """A new in-order queue, for a stream or (None) for what comes before and after runs."""
 
@@ -80,8 +83,11 @@ class Driver(Protocol):
     def synchronize(self, event: Any) -> None:
         """Sleep until an event has happened."""
 
-    def time(self, event: Any) -> int:
-        """When an event happened, in nanoseconds since :meth:`begin`."""
+    def stamp(self, queue: Any) -> Any:
+        """What says later when the queue came so far; a run keeps very many."""
+
+    def time(self, stamp: Any) -> int:
+        """When a stamp's moment was, in nanoseconds since :meth:`begin`."""
 
     def begin(self) -> None:
         """A run begins: events' times count from here."""
@@ -118,7 +124,7 @@ class Queued(Cpu):
         driver = self.driver
         for name, buffer in program.plan.buffers.items():
             on_device = buffer.place is Place.DEVICE
-            make = np.empty if on_device or buffer.pageable else driver.host_array
+            make = np.empty if on_device else np.zeros if buffer.pageable else driver.host_array
             store = self.storage[name] = Storage(buffer, make)
             if on_device:
                 self.memory[name] = [driver.memory(slot.shape, slot.dtype) for slot in store.slots]
@@ -130,6 +136,7 @@ class Queued(Cpu):
         self.owner = {record.number: record.stream for record in program.records}
 
     def put(self, inputs: Mapping[str, Any]) -> None:
+        self.driver.enter()
         for name, value in inputs.items():
             store = self.storage[name]
             store.put(value, f'inputs["{name}"]')
@@ -140,6 +147,7 @@ class Queued(Cpu):
                 self.driver.finish(queue)
 
     def outputs(self) -> dict[str, Any]:
+        self.driver.enter()
         newest = newest_versions(self.plan, self.params)
         found = {}
         for name, store in self.storage.items():
@@ -219,7 +227,7 @@ class Queued(Cpu):
     def stamp(self, stream: StreamProgram) -> Callable[[], Any] | None:
         """An event that says when the queue has come so far; None for host streams, whose clock is the host's."""
         queue = self.queues.get(stream.number)
-        return None if queue is None else lambda: self.driver.record(queue)
+        return None if queue is None else lambda: self.driver.stamp(queue)
 
     def time(self, stamp: Any) -> int:
         """A stamp on the host's clock, nanoseconds."""

@@ -87,6 +87,9 @@ class Torch:
     def host_view(self, array: Array) -> Any:
         return self.torch.from_numpy(array)
 
+    def enter(self) -> None:
+        return None
+
     def queue(self, stream: StreamProgram | None) -> Any:
         if stream is None or stream.priority is None:
             return self.api.Stream()
@@ -137,8 +140,11 @@ class Torch:
         self.base.record(self.api.current_stream())
         self.base.synchronize()
 
-    def time(self, event: Any) -> int:
-        milliseconds: float = self.base.elapsed_time(event)
+    def stamp(self, queue: Any) -> Any:
+        return self.record(queue)
+
+    def time(self, stamp: Any) -> int:
+        milliseconds: float = self.base.elapsed_time(stamp)
         return round(milliseconds * 1e6)
 
     def finish(self, queue: Any) -> None:

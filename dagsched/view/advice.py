@@ -163,6 +163,7 @@ ADVICE: dict[str, str] = {
     "R150": "install the extra that the message names",
     "R151": "install a driver, such as PoCL for CPUs, or name another device",
     "R152": "give functions, or use `cpu` or `simulate` for a dry run",
+    "R153": "close the executor, reset the device, and make a new executor",
     "R201": "look at the exception, and at the op's line in the plan",
     "R203": "look at what the streams were at, or allow more time",
     "R204": "nothing need be done",

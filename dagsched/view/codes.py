@@ -162,6 +162,7 @@ CODES: dict[str, str] = {
     "R150": "a backend needs a package that is not installed",
     "R151": "there is no device for a backend",
     "R152": "the backend runs functions, and none were given",
+    "R153": "the runtime of a device refuses to go on",
     "R201": "an op or a source raised an exception while the plan ran",
     "R203": "the run did not end in time",
     "R204": "the run was stopped from outside",
