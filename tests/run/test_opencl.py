@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dagsched
 from dagsched.compiler import compile_plan
 from dagsched.diagnostics import PlanError, UsageError
 from dagsched.library import Schedule
 from dagsched.plan.model import OpKind
+from dagsched.run.modules import load_module
 from dagsched.run.queued import find_runs
+from tests.cli.conftest import Cli, cli  # noqa: F401 - the fixture
 from tests.emit.pipelines import LARGEST, PLANS, read
 from tests.emit.random_plans import random_plan
 from tests.run.meaning import Functions, inputs_of, require_meaning
@@ -114,3 +118,33 @@ def test_what_it_refuses() -> None:
     dynamic = compile_plan(read(PLANS / "dynamic.yaml"))
     with pytest.raises(UsageError, match=r"R140.*`tokens`"):
         Schedule(dynamic).executor(Functions(dynamic.resolved, None).functions, backend="opencl")
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+COUNTS: dict[str, list[dict[str, int]]] = {"add_one": [{}], "denoise": [{"steps": n} for n in (1, 2, 7)]}
+
+
+def test_there_are_examples_with_opencl_functions() -> None:
+    assert {path.stem.removesuffix("_opencl") for path in EXAMPLES.glob("*_opencl.py")} == set(COUNTS)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_examples_yield_what_numpy_does(name: str) -> None:
+    module = load_module(str(EXAMPLES / f"{name}_opencl.py"))
+    with dagsched.compile(EXAMPLES / f"{name}.yaml").executor(module.functions, "opencl") as executor:
+        for counts in COUNTS[name]:
+            found = executor.run(**counts, inputs=module.inputs(), timeout=60).outputs
+            wanted = module.functions.plain(**counts)
+            assert found.keys() == wanted.keys()
+            for buffer, array in wanted.items():
+                assert array.any() and np.array_equal(found[buffer], array), f"{buffer} for {counts}"
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_examples_from_the_command_line(name: str, cli: Cli) -> None:  # noqa: F811 - the fixture
+    counts = [f"--count={param}={value}" for param, value in COUNTS[name][-1].items()]
+    functions = str(EXAMPLES / f"{name}_opencl.py")
+    plan = str(EXAMPLES / f"{name}.yaml")
+    result = cli("run", plan, "--backend", "opencl", "--functions", functions, *counts)
+    assert result.status == 0, result.err
+    assert result.out.startswith(f"{name} on opencl\n")
