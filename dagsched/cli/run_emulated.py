@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dagsched.compiled import Compiled
 
 SEEDS = (0, 1, 2, 3)
+TARGETS = ("acl-cpp", "cuda-cpp", "acl-graph", "cuda-graph")
 COUNT = 7
 """The value of a parameter that has neither a default nor a ``--count``."""
 
@@ -40,8 +41,8 @@ def add_options(parser: Parser) -> None:
         help="an interleaving; may be given several times (default 0, 1, 2 and 3)",
     )  # fmt: skip
     group.add_argument(
-        "--target", type=choice("target", ("acl-cpp", "cuda-cpp")), metavar="NAME",
-        help="what to emit and build: acl-cpp (the default) or cuda-cpp",
+        "--target", type=choice("target", TARGETS), metavar="NAME",
+        help="what to emit and build: acl-cpp (the default), cuda-cpp, acl-graph or cuda-graph",
     )  # fmt: skip
     group.add_argument("--tsan", action="store_true", help="build with ThreadSanitizer, which sees every race")
     group.add_argument("--asan", action="store_true", help="build with AddressSanitizer and LeakSanitizer")
@@ -75,7 +76,6 @@ def check_options(args: argparse.Namespace) -> None:
 def run(read: ReadPlan, args: argparse.Namespace, counts: dict[str, Any], console: Console) -> int:
     """Build, run, judge; 1 where something is wrong."""
     from dagsched.cli.inputs import compile_read
-    from dagsched.emulator.meaning import execute
     from dagsched.emulator.run import build_program, judge, judge_fault, run_program
 
     if args.tsan and args.asan:
@@ -91,7 +91,7 @@ def run(read: ReadPlan, args: argparse.Namespace, counts: dict[str, Any], consol
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory(prefix="dagsched-") as folder:
         console.progress(f"{compiled.plan.name}: building for the emulator")
         program = build_program(compiled, Path(folder).resolve(), args.target or "acl-cpp", sanitizer)
-        meaning = execute(compiled.plan, values)
+        meaning = program.meaning(values)
         found: list[Diagnostic] = []
         runs: list[dict[str, Any]] = []
         for seed in args.seed or SEEDS:

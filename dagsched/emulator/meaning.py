@@ -89,7 +89,11 @@ class Block:
 
 @dataclass(slots=True)
 class Meaning:
-    """What executing a plan once comes to; ``log`` has every call of a host function with what it saw."""
+    """What executing a plan once comes to; ``log`` has every call of a host function with what it saw.
+
+    In the n-th loop of the plan compute functions are told the iteration modulo ``phases[n]``, where that is given: so
+    they are in loops that are captured in a graph.
+    """
 
     plan: Plan
     counts: Mapping[str, int]
@@ -98,14 +102,19 @@ class Meaning:
     last: dict[str, int] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     versioned: frozenset[str] = frozenset()
+    phases: Mapping[int, int] = field(default_factory=dict)
+    phase: int | None = None
 
 
-def execute(plan: Plan, counts: Mapping[str, int]) -> Meaning:
-    """Execute a plan as written for given parameters."""
+def execute(plan: Plan, counts: Mapping[str, int], phases: Mapping[int, int] | None = None) -> Meaning:
+    """Execute a plan as written for given parameters, and phases of loops that are captured (see :class:`Meaning`)."""
     versioned = frozenset(a.buffer for op in plan.ops() for a in op.accesses if a.version is not None)
-    meaning = Meaning(plan, counts, versioned=versioned)
+    meaning = Meaning(plan, counts, versioned=versioned, phases=phases or {})
+    loops = 0
     with numpy.errstate(over="ignore"):
         for item in plan.items:
+            meaning.phase = meaning.phases.get(loops) if isinstance(item, Loop) else None
+            loops += isinstance(item, Loop)
             _item(meaning, item, {})
     return meaning
 
@@ -207,7 +216,10 @@ def _begin_write(meaning: Meaning, name: str, version: int, indices: Mapping[str
 def _call(meaning: Meaning, op: Op, keys: list[Key], indices: dict[str, int]) -> None:
     function = op.function or op.name
     mix = key_of(function)
-    for value in indices.values():
+    told = list(indices.values())
+    if told and meaning.phase is not None and op.kind is OpKind.COMPUTE:
+        told[0] %= meaning.phase
+    for value in told:
         mix = (mix * 31 + value) & MASK
     names = name_parameters(op)
     parts = list(zip(op.accesses, keys, names, strict=True))

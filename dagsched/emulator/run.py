@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,26 @@ import numpy
 from dagsched.compiled import Compiled
 from dagsched.diagnostics import Diagnostic, UsageError
 from dagsched.emit.acl_cpp import ASCENDCL, emit_acl_cpp
-from dagsched.emit.calls import CallList
+from dagsched.emit.acl_graph import ASCENDCL_GRAPH, emit_acl_graph
+from dagsched.emit.calls import CallList, Repeat
+from dagsched.emit.cpp_graph import plan_graphs
 from dagsched.emit.cpp_names import Names, name_everything, ordered_params
+from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
+from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
 from dagsched.emit.lower import list_calls
 from dagsched.emulator.build import NEWER, Emulator, build_emulator
 from dagsched.emulator.driver import write_driver
-from dagsched.emulator.meaning import Meaning, final
+from dagsched.emulator.meaning import Meaning, execute, final
 
-TARGETS = {"acl-cpp": ("ascendcl", ASCENDCL, emit_acl_cpp), "cuda-cpp": ("cudart", CUDA, emit_cuda_cpp)}
+TARGETS: dict[str, tuple[str, Runtime, Callable[[Compiled], dict[str, str]]]] = {
+    "acl-cpp": ("ascendcl", ASCENDCL, emit_acl_cpp),
+    "cuda-cpp": ("cudart", CUDA, emit_cuda_cpp),
+    "acl-graph": ("ascendcl", ASCENDCL_GRAPH, emit_acl_graph),
+    "cuda-graph": ("cudart", CUDA_GRAPH, emit_cuda_graph),
+}
+"""By name: the library to build against, the runtime, and what emits."""
+
 SANITIZERS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address"}
 FLAGS = ("-std=c++17", "-O1", "-g", "-Wall", "-Wextra")
 RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
@@ -36,13 +47,21 @@ RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A built program and all that is needed to judge what it does."""
+    """A built program and all that is needed to judge what it does.
+
+    ``phases`` are those of the plan's loops that it captures in graphs (see :class:`dagsched.emulator.meaning.Meaning`).
+    """
 
     path: Path
     compiled: Compiled
     calls: CallList
     names: Names
     emulator: Emulator
+    phases: Mapping[int, int]
+
+    def meaning(self, counts: Mapping[str, int]) -> Meaning:
+        """What a run of it must come to."""
+        return execute(self.compiled.plan, counts, self.phases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +78,16 @@ class Outcome:
 
 
 def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", sanitizer: str | None = None) -> Program:
-    """Emit, write the driver, and compile; raises :class:`UsageError` (R301 to R303)."""
+    """Emit, write the driver, and compile.
+
+    Raises :class:`UsageError` (R301 to R303), and :class:`PlanError` where the target cannot express the plan (E1xx).
+    """
     library, runtime, emit = TARGETS[target]
+    files = emit(compiled)
+    calls, names, phases = _contents(compiled, target, runtime)
     emulator = build_emulator(library)
-    calls = list_calls(compiled)
-    names = name_everything(calls, runtime.suffix)
-    header = next(name for name in emit(compiled) if name.endswith(".hpp"))
-    (folder / header).write_text(emit(compiled)[header], encoding="utf-8")
+    header = f"{names.stem}.hpp"
+    (folder / header).write_text(files[header], encoding="utf-8")
     (folder / "driver.cpp").write_text(write_driver(calls, names, runtime, header, library), encoding="utf-8")
     path = folder / "driver"
     flags = [*FLAGS, *([SANITIZERS[sanitizer]] if sanitizer else [])]
@@ -76,7 +98,19 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
         headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
         help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else NEWER
         raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
-    return Program(path, compiled, calls, names, emulator)
+    return Program(path, compiled, calls, names, emulator, phases)
+
+
+def _contents(compiled: Compiled, target: str, runtime: Runtime) -> tuple[CallList, Names, dict[int, int]]:
+    """Calls and names of a program, and the windows of the loops that it captures by their number in the plan."""
+    if not target.endswith("-graph"):
+        calls = list_calls(compiled)
+        return calls, name_everything(calls, runtime.suffix), {}
+    program = plan_graphs(compiled, runtime, host_calls=target == "cuda-graph")
+    windows = {id(loop.repeat): loop.window.size for loop in program.loops}
+    loops = [call for call in program.calls.body if isinstance(call, Repeat)]
+    phases = {n: windows[id(loop)] for n, loop in enumerate(loops) if id(loop) in windows}
+    return program.calls, program.names, phases
 
 
 def run_program(
