@@ -16,7 +16,7 @@ from dagsched.cost.bounds import ISSUING, Bound, Edge, bound_interval, find_busi
 from dagsched.cost.durations import OpCost
 from dagsched.cost.model import Device
 from dagsched.cost.queues import to_ticks
-from dagsched.hazards.steady import LoopEdge, find_loop_edges, restrict_plan
+from dagsched.hazards.steady import LoopEdge, find_loop_edges, restrict_plan, shape_plan, split_plan
 from dagsched.hazards.sweep import Sweep
 from dagsched.plan.model import Plan, Ring
 from dagsched.plan.resolve import resolve_depths
@@ -36,20 +36,24 @@ class RingEdges:
         self.cache: dict[tuple[str, int], tuple[tuple[LoopEdge, ...], ...]] = {}
         self.number = {op.name: number for number, op in enumerate(ordered.ops())}
         self.loops = [segment.loop is not None for segment in split_segments(ordered)]
-        self.alone: dict[str, Plan] = {}
+        self.alone = split_plan(ordered, ranges)
+        self.shapes = {name: shape_plan(plan) for name, plan in self.alone.items()}
+        self.known: dict[tuple[object, int], list[tuple[LoopEdge, ...]]] = {}
 
     def at(self, buffer: str, depth: int) -> tuple[tuple[LoopEdge, ...], ...]:
         """For each segment of the plan the edges of one buffer at one depth, ops by number in the whole plan."""
         key = buffer, depth
         if key not in self.cache:
-            if buffer not in self.alone:
-                self.alone[buffer] = restrict_plan(self.ordered, [buffer], after=False)
-            sweep = Sweep(resolve_depths(self.alone[buffer], {buffer: depth}))
-            number = [self.number[op.name] for op in sweep.ops]
+            plan = self.alone[buffer]
+            alike = self.shapes[buffer], depth
+            if alike not in self.known:
+                sweep = Sweep(resolve_depths(plan, {buffer: depth}))
+                found = zip(find_loop_edges(sweep), sweep.segments, strict=True)
+                self.known[alike] = [row for row, segment in found if segment.loop is not None]
+            number = [self.number[op.name] for op in plan.ops()]
             rows = [
-                tuple(replace(edge, before=number[edge.before], after=number[edge.after]) for edge in row)
-                for row, segment in zip(find_loop_edges(sweep), sweep.segments, strict=True)
-                if segment.loop is not None
+                tuple(LoopEdge(number[e.before], number[e.after], e.distance, buffer, e.kind) for e in row)
+                for row in self.known[alike]
             ]
             of_loops = iter(rows)
             self.cache[key] = tuple(next(of_loops) if looped else () for looped in self.loops)

@@ -99,3 +99,34 @@ def restrict_plan(plan: Plan, buffers: Iterable[str], *, after: bool) -> Plan:
             items.append(trim(item))
     named = {name: buffer for name, buffer in plan.buffers.items() if name in kept}
     return replace(plan, buffers=named, items=tuple(items))
+
+
+def split_plan(plan: Plan, buffers: Iterable[str]) -> dict[str, Plan]:
+    """The restriction of a plan to each of some buffers alone, without ``after:``; linear in the plan's accesses."""
+    items: dict[str, list[Op | Loop]] = {name: [] for name in buffers}
+    for item in plan.items:
+        body = item.body if isinstance(item, Loop) else (item,)
+        rows: dict[str, list[Op]] = {}
+        for op in body:
+            if isinstance(op, Op):
+                for name in dict.fromkeys(access.buffer for access in op.accesses):
+                    if name in items:
+                        own = tuple(access for access in op.accesses if access.buffer == name)
+                        rows.setdefault(name, []).append(replace(op, accesses=own, after=()))
+        if isinstance(item, Loop):
+            for name in items:
+                items[name].append(replace(item, body=tuple(rows.get(name, ()))))
+        else:
+            for name, ops in rows.items():
+                items[name] += ops
+    return {name: replace(plan, buffers={name: plan.buffers[name]}, items=tuple(row)) for name, row in items.items()}
+
+
+def shape_plan(plan: Plan) -> object:
+    """What the edges of a plan of one buffer depend on, names of ops and buffers left out."""
+    rows = []
+    for item in plan.items:
+        ops = [item] if isinstance(item, Op) else [op for op in item.body if isinstance(op, Op)]
+        accesses = tuple(tuple((a.mode, a.region, a.version) for a in op.accesses) for op in ops)
+        rows.append(((item.index, item.count) if isinstance(item, Loop) else None, accesses))
+    return tuple(buffer.extents for buffer in plan.buffers.values()), tuple(rows)

@@ -44,9 +44,14 @@ def resolve_depths(ordered: Plan, depths: dict[str, int]) -> Plan:
 def name_versions(plan: Plan) -> Plan:
     """Give every access of a buffer with several slots its version; buffers of one slot have none."""
     segments = split_segments(plan)
-    newest = {
-        name: find_newest(segments, name) for name, buffer in plan.buffers.items() if (buffer.ring.depth or 1) > 1
-    }
+    ringed = {name for name, buffer in plan.buffers.items() if (buffer.ring.depth or 1) > 1}
+    touched: dict[str, list[list[tuple[Op, Access]]]] = {name: [[] for _ in segments] for name in ringed}
+    for number, segment in enumerate(segments):
+        for op in segment.ops:
+            for access in op.accesses:
+                if access.buffer in ringed:
+                    touched[access.buffer][number].append((op, access))
+    newest = {name: find_newest(segments, name, rows) for name, rows in touched.items()}
     items: list[Op | Loop] = []
     for number, segment in enumerate(segments):
         bare = {name: bare_version(segments, versions, number) for name, versions in newest.items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
-from dagsched.plan.meaning import Fault, Touch, find_fault, touches_of, uses_versions
+from dagsched.plan.meaning import Fault, Touch, find_fault, shape_touches, touches_of, uses_versions
 from dagsched.plan.model import Buffer, Loop, Plan, Ring
 from dagsched.plan.samples import choose_samples, find_limits
 from dagsched.plan.segments import Segment
@@ -26,15 +26,48 @@ PREFERRED = 2
 Samples = list[tuple[dict[str, int], tuple[int, ...]]]
 
 
+class Judge:
+    """Which depths have a fault; buffers that are used alike are gone through once."""
+
+    def __init__(self, plan: Plan, segments: tuple[Segment, ...]) -> None:
+        self.segments = segments
+        self.samples: Samples = choose_samples(plan, segments, find_limits(plan, segments))
+        self.faultless: set[tuple[object, int, bool]] = set()
+        self.faulty: set[tuple[object, int, bool]] = set()
+
+    def find_fault(self, buffer: Buffer, touches: list[list[Touch]], depth: int, by_version: bool) -> Fault | None:
+        """As :func:`dagsched.plan.meaning.find_fault`."""
+        key = (shape_touches(buffer, touches), depth, by_version)
+        if key in self.faultless:
+            return None
+        fault = find_fault(self.segments, buffer, touches, depth, by_version, self.samples)
+        if fault is None:
+            self.faultless.add(key)
+        return fault
+
+    def keeps(self, buffer: Buffer, touches: list[list[Touch]]) -> Callable[[int], bool]:
+        """Whether a ring of some depth keeps the plan's meaning, as a function of the depth."""
+        versions, shape = uses_versions(touches), shape_touches(buffer, touches)
+
+        def ask(depth: int) -> bool:
+            key = shape, depth, versions
+            if key not in self.faultless and key not in self.faulty:
+                fault = find_fault(self.segments, buffer, touches, depth, versions, self.samples)
+                (self.faulty if fault else self.faultless).add(key)
+            return key in self.faultless
+
+        return ask
+
+
 def choose_rings(plan: Plan, segments: tuple[Segment, ...]) -> tuple[dict[str, int], list[Diagnostic]]:
     """A depth for every buffer, and what is wrong with the plan's reads, versions and rings."""
-    samples = choose_samples(plan, segments, find_limits(plan, segments))
+    judge = Judge(plan, segments)
     depths: dict[str, int] = {}
     faults: list[Diagnostic] = []
     touched = touches_of(segments)
     for buffer in plan.buffers.values():
         touches = touched.get(buffer.name) or [[] for _ in segments]
-        depth, fault = choose_depth(segments, buffer, touches, samples)
+        depth, fault = choose_depth(judge, buffer, touches)
         depths[buffer.name] = depth
         if fault:
             faults.append(describe_fault(plan, buffer, fault, depth))
@@ -56,7 +89,7 @@ def find_ring_ranges(plan: Plan, segments: tuple[Segment, ...]) -> dict[str, Rin
     A buffer that carries its contents from one iteration to the next has one slot and is left out, and so is one that
     no loop touches. No depth beyond ``DEEPEST`` is offered unless the plan asks for it with ``min``.
     """
-    samples = choose_samples(plan, segments, find_limits(plan, segments))
+    judge = Judge(plan, segments)
     touched = touches_of(segments)
     ranges: dict[str, RingRange] = {}
     for buffer in plan.buffers.values():
@@ -65,40 +98,31 @@ def find_ring_ranges(plan: Plan, segments: tuple[Segment, ...]) -> dict[str, Rin
         if buffer.ring.depth is not None or not looped:
             continue
         most = max(buffer.ring.min, min(DEEPEST, buffer.ring.max if buffer.ring.max is not None else DEEPEST))
-        keeps = _judge(segments, buffer, touches, samples)
+        keeps = judge.keeps(buffer, touches)
         least = next((depth for depth in range(buffer.ring.min, most + 1) if keeps(depth)), most)
         if least < most and (uses_versions(touches) or keeps(max(2, least + 1))):
             ranges[buffer.name] = RingRange(least, most, keeps)
     return ranges
 
 
-def _judge(
-    segments: tuple[Segment, ...], buffer: Buffer, touches: list[list[Touch]], samples: Samples
-) -> Callable[[int], bool]:
-    versions = uses_versions(touches)
-    return lambda depth: find_fault(segments, buffer, touches, depth, versions, samples) is None
-
-
-def choose_depth(
-    segments: tuple[Segment, ...], buffer: Buffer, touches: list[list[Touch]], samples: Samples
-) -> tuple[int, Fault | None]:
+def choose_depth(judge: Judge, buffer: Buffer, touches: list[list[Touch]]) -> tuple[int, Fault | None]:
     """The depth of one buffer, with the fault that stands in the way of it (None: the depth keeps the meaning)."""
     versions = uses_versions(touches)
     ring = buffer.ring
     if ring.depth is not None:
-        return ring.depth, find_fault(segments, buffer, touches, ring.depth, versions or ring.depth > 1, samples)
-    looped = any(rows and segment.loop for rows, segment in zip(touches, segments, strict=True))
+        return ring.depth, judge.find_fault(buffer, touches, ring.depth, versions or ring.depth > 1)
+    looped = any(rows and segment.loop for rows, segment in zip(touches, judge.segments, strict=True))
     top = ring.max if ring.max is not None else DEEPEST
     if not versions:
-        plain = find_fault(segments, buffer, touches, 1, False, samples)
+        plain = judge.find_fault(buffer, touches, 1, False)
         if plain or not looped:
             return max(1, ring.min), plain
         wanted = max(ring.min, min(PREFERRED, top))
-        fault = find_fault(segments, buffer, touches, wanted, False, samples) if wanted > 1 else None
+        fault = judge.find_fault(buffer, touches, wanted, False) if wanted > 1 else None
         return (1, fault if ring.min > 1 else None) if fault else (wanted, None)
     first: Fault | None = None
     for depth in range(max(ring.min, min(PREFERRED, top)), top + 1):
-        fault = find_fault(segments, buffer, touches, depth, True, samples)
+        fault = judge.find_fault(buffer, touches, depth, True)
         if fault is None:
             return depth, None
         first = first or fault
