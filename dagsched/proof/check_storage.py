@@ -2,7 +2,7 @@
 
 Two names can be one storage (``alias``), and two buffers of one ``space`` can overlap by address (``at``). A slot of
 None stands for all slots. Two touches overlap exactly where storage and slot agree and their boxes meet on every axis
-that both of them bound.
+that both of them bound. Where the file says how large a buffer is, a region that moves past its end touches nothing there.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class _Home:
     at: tuple[int, int] | None = None
     itemsize: int = 1
     axes: int = 1
+    extents: tuple[int, ...] = ()
 
 
 class Homes:
@@ -66,6 +67,9 @@ class Homes:
         box = WHOLE if not access.region else box_of(access, env)
         if home.at is not None:
             box = _address(home, slot, box)
+        elif home.extents and access.region:
+            ends = zip(box, home.extents, strict=False)
+            box = (*((lo, min(hi, end)) for (lo, hi), end in ends), *box[len(home.extents) :])
         if any(lo >= hi for lo, hi in box):
             return None
         return Touch(access.buffer, home.root, home.storage, slot if home.by_slot else None, box, access.mode)
@@ -84,7 +88,9 @@ class Homes:
         # with accesses of the block as a whole.
         ring = own.ring if root.ring <= 1 else root.ring
         rings = {self.buffers[other].ring for other in self.buffers if self.root_of(other) == root.name}
-        return _Home(root.name, ("name", root.name), ring, ring > 1 or max(rings, default=1) <= 1)
+        by_slot = ring > 1 or max(rings, default=1) <= 1
+        extents = own.shape or ((own.size,) if own.size is not None else ())
+        return _Home(root.name, ("name", root.name), ring, by_slot, extents=extents)
 
     def root_of(self, name: str) -> str:
         seen = {name}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from dagsched.diagnostics import ScheduleError
+from dagsched.diagnostics import ScheduleError, Source
 from dagsched.plan.expressions import Int, Name, parse_expression
 from dagsched.plan.model import Access, Mode, Slice
 from dagsched.proof.check import check_schedule, orders
@@ -24,6 +24,7 @@ from dagsched.schedule.model import (
     Storage,
     SyncStep,
 )
+from dagsched.schedule.reader import read_schedule
 
 
 def on(stream: str) -> Indexed:
@@ -154,3 +155,22 @@ def test_a_division_by_zero_is_a_finding() -> None:
     verdict = check_schedule(Schedule("x", (LoopStep("i", Int(0), Int(2), (step,)),)))
     assert verdict.verdict == "invalid"
     assert verdict.findings[0].code == "S408"
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(12, "ok"), (None, "race")])
+def test_a_region_that_moves_past_a_known_end_touches_nothing_there(size: int | None, verdict: str) -> None:
+    """``b[i*4:i*4+4]`` has left a block of 12 bytes by iteration 3, when its slot comes round again."""
+    text = f"""
+dagsched-schedule: 1
+buffers: {{b: {{place: device, ring: 3{"" if size is None else f", size: {size}"}}}}}
+events: {{read: {{ring: 1}}}}
+steps:
+  - loop: i
+    count: 7
+    steps:
+      - {{stream: s, op: reader, reads: ["b@i[i*4:i*4+4]"]}}
+      - {{stream: s, record: read@i}}
+      - {{stream: t, wait: read@i}}
+      - {{stream: t, op: writer, updates: [b@i]}}
+"""
+    assert check_schedule(read_schedule(Source("moving.yaml", text))).verdict == verdict
