@@ -39,7 +39,8 @@ _STYLE = """\
 .matrix th{background:var(--soft);font-weight:500}.matrix .RAW{color:#2563eb}.matrix .WAR{color:#c2410c}
 .matrix .WAW{color:#7c3aed}.matrix td span{display:block}
 .waits td{font-size:14px}.waits td:first-child,.waits th:first-child{padding-left:12px}
-.waits th,.waits td:first-child{white-space:nowrap}.waits td:last-child{min-width:14em}.waits td,.waits code{overflow-wrap:normal}
+.waits th,.waits td:first-child{white-space:nowrap}
+.waits td:last-child{min-width:14em}.waits td,.waits code{overflow-wrap:normal}
 @media(prefers-color-scheme:dark){.ok{color:#4ade80}.bad{color:#f87171}.matrix .RAW{color:#7aa7ff}
 .matrix .WAR{color:#fb923c}.matrix .WAW{color:#b794f6}}
 @media(max-width:600px){body{padding:16px 12px}.facts{grid-template-columns:1fr}.facts dd{margin-bottom:8px}}

@@ -55,7 +55,7 @@ class _Picture:
         self.rows = {track: number for number, track in enumerate(timeline.tracks)}
         names = [clip(escape(track), _HEAD_LONGEST) for track in timeline.tracks]
         self.left = 24 + _CELL * max(map(width_of, names), default=0)
-        self.right = width - 16
+        self.right = width - 26  # half the last label of the axis
         self.end = timeline.makespan or 1.0
         self.hues = {name: HUES[n % len(HUES)] for n, name in enumerate(dict.fromkeys(s.name for s in timeline.spans))}
         self.shown = min(len(timeline.spans), MAX_SPANS)

@@ -352,6 +352,7 @@ def test_version_and_help(cli: Cli) -> None:
         result = cli(name, "--help")
         assert (result.status, result.err) == (0, "")
         assert f"dagsched {name}" in result.out
+        assert COMMANDS[name][1:] in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,20 @@ def test_long_constant_loops_are_extended_exactly(count: int) -> None:
     assert 0.999 * found["makespan"] < found["bound"] <= found["makespan"]
 
 
+def test_constant_loops_are_bound_by_calls_and_by_whole_chains() -> None:
+    def of(loop: str) -> tuple[object, object, object]:
+        head = "dagsched: 1\nname: x\nbuffers: {x: {place: device, size: 4kB, output: true}}\nops:\n"
+        found = predict(f"{head}  - {{loop: i, count: {loop}}}\n", "s")
+        return found["makespan"], found["bound"], found["binds"]
+
+    calls = ASCEND.calls.issue * 4
+    no_time = of("4, ops: [{name: a, compute: f, writes: [x]}]")
+    assert no_time == (pytest.approx(calls), no_time[0], "the issuing thread is busy all the time")
+    chain = of("4, ops: [{name: a, compute: f, writes: [x], time: 1 ms, cores: 1}]")
+    assert chain[1:] == (pytest.approx(4e-3), "a")
+    assert of("0, ops: [{name: a, compute: f, writes: [x], time: 1 ms}]")[1] == 0
+
+
 def test_ops_without_a_time_are_named() -> None:
     found = predict(DETECTOR.replace(", time: 0.5 ms", ""), BY_ENGINE)
     assert found["unknown"] == ["draw"]

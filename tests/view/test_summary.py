@@ -58,6 +58,12 @@ def test_prediction_is_shown_where_there_is_one() -> None:
         "held up by a@i -> a@i+1",
     ]
     assert lines({"makespan": 1.0}) == ["1.00 s"]
+    assert lines({"initiation_interval": 1e-3, "serial": 1.0005e-3, "bound": 1e-3, "binds": "x"})[1].endswith(" 1,000")
+    assert lines({"makespan": 2e-5, "serial": 0.0, "bound": 2e-5, "binds": "x", "optimal": True, "unknown": ["a"]}) == [
+        "20.0 us, limit 20.0 us (x), proved optimal",
+        "no time is given for a: 0 is assumed",
+    ]
+    assert lines({"makespan": 0.0, "serial": 0.0, "bound": 0.0, "binds": "nothing"}) == ["nothing takes time"]
 
 
 def test_memory_counts_every_slot() -> None:

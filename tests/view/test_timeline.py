@@ -123,6 +123,17 @@ def test_every_form_holds_every_span(timeline: Timeline, width: int) -> None:
     assert len(rows) == len(timeline.tracks) and all(width_of(row) <= width for row in rows)
 
 
+def test_a_picture_brings_its_background() -> None:
+    svg = draw_timeline(compiled_timeline(), "svg")
+    assert svg.count('class="back"') == 1
+    assert 'class="back"' not in draw_timeline(compiled_timeline(), "html")
+
+
+def compiled_timeline() -> Timeline:
+    made = compiled("detector")
+    return predict_timeline(made.schedule, made.resolved, made.device, {"frames": 2})
+
+
 def test_a_page_loads_nothing() -> None:
     page = _Tags()
     text = draw_timeline(hostile("x"), "html")
