@@ -49,7 +49,7 @@ RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
 class Program:
     """A built program and all that is needed to judge what it does.
 
-    ``phases`` are those of the plan's loops that it captures in graphs (see :class:`dagsched.emulator.meaning.Meaning`).
+    ``phases`` are those of the plan's loops that it captures in graphs (:class:`dagsched.emulator.meaning.Meaning`).
     """
 
     path: Path

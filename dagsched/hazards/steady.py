@@ -114,8 +114,8 @@ def split_plan(plan: Plan, buffers: Iterable[str]) -> dict[str, Plan]:
                         own = tuple(access for access in op.accesses if access.buffer == name)
                         rows.setdefault(name, []).append(replace(op, accesses=own, after=()))
         if isinstance(item, Loop):
-            for name in items:
-                items[name].append(replace(item, body=tuple(rows.get(name, ()))))
+            for name, row in items.items():
+                row.append(replace(item, body=tuple(rows.get(name, ()))))
         else:
             for name, ops in rows.items():
                 items[name] += ops

@@ -2,7 +2,8 @@
 
 Two names can be one storage (``alias``), and two buffers of one ``space`` can overlap by address (``at``). A slot of
 None stands for all slots. Two touches overlap exactly where storage and slot agree and their boxes meet on every axis
-that both of them bound. Where the file says how large a buffer is, a region that moves past its end touches nothing there.
+that both of them bound. Where the file says how large a buffer is, a region that moves past its end touches nothing
+there.
 """
 
 from __future__ import annotations
