@@ -72,7 +72,7 @@ def run_order(program: Program, links: Links) -> tuple[Sequence[int], tuple[int,
         queue = queues[thread]
         while at[thread] < len(queue):
             node = queue[at[thread]]
-            blockers = _blockers(links, done, node, thread)
+            blockers = _blockers(program, links, done, node)
             if blockers:
                 for blocker in blockers:
                     waiters.setdefault(blocker, []).append(thread)
@@ -88,18 +88,21 @@ def run_order(program: Program, links: Links) -> tuple[Sequence[int], tuple[int,
     return order, stuck
 
 
-def _blockers(links: Links, done: bytearray, node: int, thread: int) -> list[int]:
+def _blockers(program: Program, links: Links, done: bytearray, node: int) -> list[int]:
     """Nodes not yet run of which one has to run before ``node`` can."""
     issued = links.issued[node]
-    if thread != HOST and issued >= 0 and not done[issued]:
+    if program.nodes[node].thread != HOST and issued >= 0 and not done[issued]:
         return [issued]
     for before in links.after[node]:
         if not done[before]:
             return [before]
-    needed, candidates = links.gates.get(node, (0, ()))
-    if sum(done[candidate] for candidate in candidates) >= needed:
+    if not _is_starved(links, done, node):
         return []
-    return [candidate for candidate in candidates if not done[candidate]]
+    firsts: dict[int, int] = {}  # Threads run in order: the next candidate of each is enough to look out for.
+    for candidate in links.gates[node][1]:
+        if not done[candidate]:
+            firsts.setdefault(program.nodes[candidate].thread, candidate)
+    return list(firsts.values())
 
 
 def _is_starved(links: Links, done: bytearray, node: int) -> bool:

@@ -17,6 +17,7 @@ The rules, by kind of step:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -136,10 +137,8 @@ class _Binder:
             takes = [node for node in nodes if node.action == "take"]
             sets = tuple(node.index for node in nodes if node.action == "set")
             contended = len({node.thread for node in takes}) > 1
-            if not contended:
-                alone = len({self.program.nodes[index].thread for index in sets}) <= 1
-                for count, node in enumerate(takes, 1):
-                    links.gates[node.index] = (1, sets[count - 1 : count]) if alone else (count, sets)
+            if takes and not contended:
+                self.count_takes(takes, sets)
         elif self.program.schedule.event_model == "flag":
             contended = any(node.action == "reset" for node in nodes)
             firsts: dict[int, int] = {}
@@ -157,6 +156,26 @@ class _Binder:
         if contended:
             for node in nodes:
                 links.contended[node.index] = (kind, key)
+
+    def count_takes(self, takes: list[Node], sets: tuple[int, ...]) -> None:
+        """The gates of takes by one thread: the k-th needs k sets to have run.
+
+        Sets of the taker itself, and of the host before the first take is issued, have run for sure. Where all others
+        are done by one thread, in order, that makes each take wait for one of them.
+        """
+        nodes, gates = self.program.nodes, self.links.gates
+        taker, first = takes[0].thread, takes[0].index
+        early = [at for at in sets if nodes[at].thread == taker or (nodes[at].thread == HOST and at < first)]
+        known = set(early)
+        others = tuple(at for at in sets if at not in known)
+        alone = len({nodes[at].thread for at in others}) <= 1
+        for count, node in enumerate(takes, 1):
+            if alone:
+                needed = count - bisect_left(early, node.index)
+                if needed > 0:
+                    gates[node.index] = (1, others[needed - 1 : needed])
+            else:
+                gates[node.index] = (count, sets)
 
     def reevaluate(self, nodes: list[Node]) -> bool:
         """Bind the waits of a handle; True where that depends on when they run."""

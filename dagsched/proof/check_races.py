@@ -21,8 +21,13 @@ Entry = tuple[int, int, Touch]
 Recent = dict[tuple[int, int], Entry]
 """The latest access of each static step (and access of it) on one thread, newest last."""
 
-MAX_PAIRS = 3_000_000
+_Freed = dict[Key, list[tuple[Touch, Node]]]
+"""Storage → what of it was freed, and by whom."""
+
+MAX_PAIRS = 1_000_000
 """Racing pairs of instances looked at before the search stops (only files that race everywhere get there)."""
+MAX_RACES = 20_000
+"""Races told apart by their names before the search stops: nobody reads more."""
 
 
 @dataclass(slots=True)
@@ -84,7 +89,7 @@ class _Search:
         self.pairs = 0
 
     def run(self) -> Conflicts:
-        freed: list[tuple[Touch, Node]] = []
+        freed: _Freed = {}
         for node in self.program.nodes:
             if not node.touches:
                 continue
@@ -147,13 +152,15 @@ class _Search:
                 if ordinal <= certain:
                     break
                 self.race(index, node, other, touch, kinds)
+                if not self.found.complete:
+                    break  # What each node needs is still to be known, and is.
         return ordered
 
     def race(self, first: int, second: Node, a: Touch, b: Touch, kinds: tuple[str, ...]) -> None:
         if self.mutual and is_before(self.program, self.order, second.index, first):
             return
         self.pairs += 1
-        if self.pairs <= MAX_PAIRS:
+        if self.pairs <= MAX_PAIRS and len(self.found.races) < MAX_RACES:
             _add(self.found, self.program.nodes[first], second, a, b, kinds)
         else:
             self.found.complete = False
@@ -193,16 +200,21 @@ def distance_of(first: Path, second: Path) -> int | None:
     return 0 if shared else None
 
 
-def _check_lifetime(node: Node, freed: list[tuple[Touch, Node]], found: Conflicts) -> None:
+def _check_lifetime(node: Node, freed: _Freed, found: Conflicts) -> None:
     """Note reads of contents that a free has destroyed; what a write overwrites is live again, and no more."""
     if node.action == "free":
-        freed += [(touch, node) for touch in node.touches]
+        for touch in node.touches:
+            freed.setdefault(touch.storage, []).append((touch, node))
         return
     for touch in node.touches:
         if touch.mode.reads:
-            for gone, free in freed:
+            for gone, free in freed.get(touch.storage, ()):
                 if gone.root == touch.root and meets(gone, touch):
                     found.dangling.setdefault((free.static, node.static), (free, node))
     for touch in node.touches:
-        if touch.mode.writes and any(meets(gone, touch) for gone, _ in freed):
-            freed[:] = [(rest, free) for gone, free in freed for rest in without(gone, touch)]
+        some = freed.get(touch.storage, ())
+        if touch.mode.writes and any(meets(gone, touch) for gone, _ in some):
+            rest = [(part, free) for gone, free in some for part in without(gone, touch)]
+            freed[touch.storage] = rest
+            if not rest:
+                del freed[touch.storage]
