@@ -22,12 +22,14 @@ from dagsched.proof.check_run import Run, run_schedule
 from dagsched.proof.check_shape import Shape, used_params
 from dagsched.proof.check_steady import find_repeats
 from dagsched.proof.check_waits import is_wait
-from dagsched.schedule.model import LoopStep, Schedule
+from dagsched.schedule.model import FlagStep, LoopStep, Schedule
 
 __all__ = ["check_schedule", "orders"]
 
 MAX_COUNT = 4_096
 BUDGET = 400_000
+MOST_CONTENDED = 20_000
+"""What long loops are cut to where interleavings are explored and no steady state is seen."""
 EXPLORE = 60_000
 """Contended steps tried in all runs together, where more counts could always be checked."""
 
@@ -122,10 +124,17 @@ def _choose(schedule: Schedule, max_count: int, budget: int) -> Counts:
     shorter = shorten(schedule, attempt)
     if shorter is not None:
         return Counts(shorter, [{}])
+    if _is_contended(schedule):
+        budget = min(budget, MOST_CONTENDED)
     longest = 1 << 40
     while count_steps(cut := _cut(schedule, longest), {}) > budget and longest > 1:
         longest //= 2
     return Counts(cut, [{}], f"the first {longest:,} iterations of each loop only: no steady state was seen", False)
+
+
+def _is_contended(schedule: Schedule) -> bool:
+    """Whether interleavings may have to be explored, each instance of a step for itself."""
+    return schedule.event_model != "latch" or any(isinstance(step, FlagStep) for step in schedule.walk())
 
 
 def _cut(schedule: Schedule, longest: int) -> Schedule:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import is_not
 
 from dagsched.proof.check_expand import HOST, WORK, Program
 from dagsched.proof.check_links import Links
@@ -127,6 +128,8 @@ def _pass(program: Program, links: Links, order: Sequence[int], clocks: list[Clo
     current: list[Clock] = [{} for _ in program.threads]
     seen_host = [-1] * len(program.threads)
     changed = False
+    # Many waits share the gate of a flag: it is worked out anew only once a clock that it rests on is another one.
+    opened: dict[tuple[int, tuple[int, ...]], tuple[list[Clock | None], Clock]] = {}
     for index in order:
         node = nodes[index]
         thread = node.thread
@@ -140,7 +143,10 @@ def _pass(program: Program, links: Links, order: Sequence[int], clocks: list[Clo
             clock = join(clock, thread, clocks[before] or {}, other.thread, other.ordinal)
         gate = links.gates.get(index)
         if gate is not None:
-            clock = join(clock, thread, open_gate(program, clocks, *gate), thread, 0)
+            known = opened.get(gate)
+            if known is None or any(map(is_not, known[0], map(clocks.__getitem__, gate[1]))):
+                known = opened[gate] = ([clocks[at] for at in gate[1]], open_gate(program, clocks, *gate))
+            clock = join(clock, thread, known[1], thread, 0)
         if clock is not clocks[index] and clock != clocks[index]:
             changed = True
             clocks[index] = clock
@@ -162,12 +168,19 @@ def open_gate(program: Program, clocks: Sequence[Clock | None], needed: int, can
         return {}
     if needed == len(published) == 1:
         return published[0]
+    if needed == 1:
+        return {thread: min(clock[thread] for clock in published) for thread in sorted(_common(published))}
     result = {}
     for thread in set().union(*published):
         value = sorted(clock.get(thread, 0) for clock in published)[needed - 1]
         if value:
             result[thread] = value
     return result
+
+
+def _common(clocks: list[Clock]) -> set[int]:
+    """The threads of which all clocks know something."""
+    return set(clocks[0]).intersection(*clocks[1:])
 
 
 def is_before(program: Program, order: Order, first: int, second: int) -> bool:

@@ -25,6 +25,8 @@ FAR = 64
 """Loops with constant counts up to this are always enumerated."""
 BLIND = 32
 """Counts tried, from 0 up, where no argument for all of them is known."""
+GRID = 20_000
+"""The most combinations of counts looked at, where there are several parameters."""
 
 
 @dataclass(slots=True)
@@ -66,6 +68,8 @@ def choose_counts(schedule: Schedule, attempt: Try, size_of: Size, max_count: in
         reason = str(error)
     environments = []
     for top in range(min(BLIND, max_count) + 1):
+        if top and (top + 1) ** len(params) > GRID:
+            break
         following = [dict(zip(params, values, strict=True)) for values in product(range(top + 1), repeat=len(params))]
         following = [env for env in following if max(env.values()) == top]
         try:
@@ -105,6 +109,8 @@ def _prove(
             return None
     if not shape.ends_with_work:  # Shorter runs are beginnings of the longest.
         return [dict.fromkeys(params, count) for count in (0, 1, needed)]
+    if (needed + 1) ** len(params) > GRID:
+        return None
     environments = [dict(zip(params, values, strict=True)) for values in product(range(needed + 1), repeat=len(params))]
     if sum(map(size_of, environments)) > budget:
         return None

@@ -91,6 +91,8 @@ class _Explorer:
         self.future = self.find_futures()
         self.meet: list[Clock | None] = [None] * len(self.nodes)
         self.limited = False
+        self.price = 1 + len(self.queues) // 8
+        """A step of the search looks at every thread."""
 
     def contend_gates(self) -> None:
         """Gates that open in several ways are uses of an object here, so that every way is explored."""
@@ -178,12 +180,12 @@ class _Explorer:
         while layer:
             following: _Layer = {}
             for state in self.cut(layer):
-                threads = self.persistent(state)
+                threads = self.persistent(state) if self.budget > 0 else self.any_enabled(state)
                 if not threads and not stuck:
                     stuck = self.heads(state)
                     trail = _unroll(state.trail) if stuck else ()
                 for thread in threads:
-                    self.budget -= 1
+                    self.budget -= self.price
                     self.merge(following, self.step(state, thread))
             layer = following
         return Order(self.meet, stuck, trail, self.limited, granted - self.budget)
@@ -296,6 +298,15 @@ class _Explorer:
                 if len(best) == 1:
                     break
         return best
+
+    def any_enabled(self, state: _State) -> list[int]:
+        """One enabled thread, if any: the budget is used up, and one interleaving is gone through to its end."""
+        threads = range(len(self.queues))
+        enabled = next((thread for thread in threads if self.is_enabled(state, thread)), None)
+        if enabled is None:
+            return []
+        self.limited = self.limited or any(self.is_enabled(state, thread) for thread in threads[enabled + 1 :])
+        return [enabled]
 
     def related(self, state: _State, thread: int, enabled: bool) -> list[int]:
         """The threads that may interfere with the next step of a thread, or that could unblock it."""

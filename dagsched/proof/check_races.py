@@ -96,7 +96,7 @@ class _Search:
             if freed or node.action == "free":
                 _check_lifetime(node, freed, self.found)
             clock = self.order.clocks[node.index]
-            if clock is None:
+            if clock is None or not self.found.complete:
                 continue
             needs: dict[int, int] = {}
             settled: list[_Cell] = []
@@ -152,8 +152,6 @@ class _Search:
                 if ordinal <= certain:
                     break
                 self.race(index, node, other, touch, kinds)
-                if not self.found.complete:
-                    break  # What each node needs is still to be known, and is.
         return ordered
 
     def race(self, first: int, second: Node, a: Touch, b: Touch, kinds: tuple[str, ...]) -> None:

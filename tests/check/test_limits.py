@@ -174,3 +174,55 @@ steps:
       - {{stream: t, op: writer, updates: [b@i]}}
 """
     assert check_schedule(read_schedule(Source("moving.yaml", text))).verdict == verdict
+
+
+def test_thousands_of_ops_that_all_race_are_not_all_listed() -> None:
+    """20,000 ops, each in conflict with each on the other streams: the verdict is clear without 175 million races."""
+    wide = tuple(OpStep(on(f"s{at % 8}"), f"op{at}", (Access("b", Mode.WRITE),)) for at in range(20_000))
+    verdict = check_schedule(Schedule("wide", wide))
+    assert verdict.verdict == "race" and verdict.limited
+    assert 1_000 < len(verdict.races) <= 20_000
+
+
+def test_long_loops_with_flags_are_checked_in_part() -> None:
+    body: tuple[AnyStep, ...] = (
+        OpStep(on("a"), "put", (Access("x", Mode.WRITE),)),
+        EventStep("record", Indexed("E"), on("a")),
+        EventStep("wait", Indexed("E"), on("b")),
+        EventStep("reset", Indexed("E"), on("b")),
+        OpStep(on("b"), "get", (Access("x", Mode.READ),)),
+        EventStep("record", Indexed("F"), on("b")),
+        EventStep("wait", Indexed("F"), on("a")),
+        EventStep("reset", Indexed("F"), on("a")),
+    )
+    verdict = check_schedule(Schedule("long", (LoopStep("i", Int(0), Int(10**6), body),), event_model="flag"))
+    assert verdict.verdict == "ok" and verdict.limited
+    assert "the first" in verdict.counts_text
+
+
+@pytest.mark.parametrize(("free", "expected"), [(1, "ok"), (2, "ok"), (3, "race")])
+def test_flags_that_the_host_sets_at_first(free: int, expected: str) -> None:
+    """As kernels on Ascend do: as many slots are free at first as the flag is set; the ring has two."""
+    body: tuple[AnyStep, ...] = (
+        FlagStep("take", Indexed("Free"), on("mte2")),
+        OpStep(on("mte2"), "load", (Access("ub", Mode.WRITE, Name("i")),)),
+        FlagStep("set", Indexed("Full"), on("mte2")),
+        FlagStep("take", Indexed("Full"), on("v")),
+        OpStep(on("v"), "compute", (Access("ub", Mode.READ, Name("i")),)),
+        FlagStep("set", Indexed("Free"), on("v")),
+    )
+    first = (FlagStep("set", Indexed("Free")),) * free
+    schedule = Schedule(
+        "flags", (*first, LoopStep("i", Int(0), Int(2_000), body)), buffers={"ub": Storage("ub", ring=2)}
+    )
+    verdict = check_schedule(schedule)
+    assert verdict.verdict == expected
+    assert {(race.first.op, race.second.op, race.distance) for race in verdict.races} <= {("compute", "load", 2)}
+
+
+def test_a_dozen_of_parameters_is_too_many_to_try_all() -> None:
+    body = (OpStep(on("a"), "put", (Access("x", Mode.WRITE),)),)
+    names = [f"n{at}" for at in range(30)]
+    loops = tuple(LoopStep("i", Int(0), Name(name), body) for name in names)
+    verdict = check_schedule(Schedule("grid", loops, params=dict.fromkeys(names)))
+    assert verdict.verdict == "ok" and verdict.limited
