@@ -88,7 +88,7 @@ def compile_plan(
             fixed, proof = fewer, fewer_proof
     resolved, built = fixed.resolved, fixed.built
     hazards = find_hazards(resolved)
-    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit)
+    predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit, fixed.measured)
     schedule = replace(built.schedule, predicted=predicted)
     handles = _count_handles(built)
     return Compiled(
@@ -150,16 +150,24 @@ def _fix(
     """Choose ring depths for loops with ops shifted as the graphs say; None where memory is too small for that."""
     shifts, costs = name_shifts(graphs), op_costs(resolved, device)
 
+    made: dict[tuple[int, ...], tuple[Plan, _Built, Measured]] = {}
+
+    def make(depths: dict[str, int]) -> tuple[Plan, _Built, Measured]:
+        key = tuple(depths.values())
+        if key not in made:
+            deep = with_depths(ordered, resolved, depths)
+            parts = _build(plan, deep, assignment, shifts)
+            made[key] = deep, parts, measure_schedule(parts.schedule, costs, device)
+        return made[key]
+
     def measure(depths: dict[str, int]) -> Measured:
-        parts = _build(plan, with_depths(ordered, resolved, depths), assignment, shifts)
-        return measure_schedule(parts.schedule, costs, device)
+        return make(depths)[2]
 
     rings = choose_ring_depths(make_search(edges, resolved, graphs, device), measure, table=table)
     if rings is None:
         return None
-    resolved = with_depths(ordered, resolved, rings.chosen.depths)
-    built = _build(plan, resolved, assignment, shifts)
-    return _Fixed(resolved, rings, shifts, built, measure_schedule(built.schedule, costs, device))
+    resolved, built, measured = make(rings.chosen.depths)
+    return _Fixed(resolved, rings, shifts, built, measured)
 
 
 def _build(plan: Plan, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> _Built:
@@ -183,7 +191,7 @@ def _spare(plan: Plan, fixed: _Fixed, assignment: Assignment, device: Device) ->
 
     start = Attempt(fixed.resolved, fixed.built, fixed.built.rules, fixed.measured.ticks)
     best, method = spare_waits(start, assignment.stream_of, fixed.shifts, build)
-    return replace(fixed, built=best.built), method
+    return replace(fixed, built=best.built, measured=measure_schedule(best.built.schedule, costs, device)), method
 
 
 def _count_handles(built: _Built) -> int:

@@ -62,10 +62,11 @@ def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Seque
     what one thread takes to issue an op, in ticks.
     """
     own = [(number, number, 1) for number in range(len(ops))]
-    ratio, cycle = find_slowest_cycle([to_ticks(costs[op].seconds) for op in ops], [*edges, *own])
+    loads = [find_busiest_engine(ops, costs), Bound(Fraction(issue * len(ops)), reason=ISSUING)]
+    load = max(loads, key=lambda bound: bound.ticks)
+    ratio, cycle = find_slowest_cycle([to_ticks(costs[op].seconds) for op in ops], [*edges, *own], load.ticks)
     turning = Bound(ratio, ops=tuple(ops[before] for before, _, _ in cycle), cycle=tuple(cycle))
-    bounds = [find_busiest_engine(ops, costs), Bound(Fraction(issue * len(ops)), reason=ISSUING), turning]
-    return max(bounds, key=lambda bound: bound.ticks)
+    return turning if cycle else load
 
 
 def find_busiest_engine(ops: Sequence[str], costs: Mapping[str, OpCost]) -> Bound:
@@ -89,11 +90,17 @@ def find_cycle_ratio(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fract
     return ratio, tuple(before for before, _, _ in cycle)
 
 
-def find_slowest_cycle(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fraction, list[Edge]]:
-    """As :func:`find_cycle_ratio`, with the cycle's edges. Newton's iteration: each round finds one that is slower."""
-    ratio = Fraction(0)
+def find_slowest_cycle(
+    ticks: Sequence[int], edges: Sequence[Edge], least: Fraction = Fraction(0)
+) -> tuple[Fraction, list[Edge]]:
+    """As :func:`find_cycle_ratio`, with the cycle's edges, or ``(least, [])`` where no cycle has a greater ratio.
+
+    Newton's iteration: each round finds a cycle that is slower.
+    """
+    ratio = least
     slowest: list[Edge] = []
-    while (cycle := find_slow_cycle(ticks, edges, ratio)) is not None:
+    line = sorted(set(edges))
+    while (cycle := _better_cycle(ticks, line, ratio)) is not None:
         distance = sum(d for _, _, d in cycle)
         if distance <= 0:
             raise ValueError("a cycle of dependencies within one iteration")

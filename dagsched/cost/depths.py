@@ -3,7 +3,8 @@
 A set of depths is fast enough where no cycle of the loop's graph takes longer than its distance allows. Where one does,
 every set that is fast enough and at least as deep has a deeper ring on that cycle; so deepening each ring on it by one
 step, cheapest set first, meets the cheapest set that is fast enough first. The search is exact; where it grows beyond
-``MOST_TRIED`` sets, the cheapest ring of each slow cycle is deepened instead, and every ring is then tried shorter.
+``MOST_TRIED`` sets or ``MOST_SEEN`` edges, the cheapest ring of each slow cycle is deepened instead, and every ring is
+then tried shorter.
 
 Without a limit on memory one search is enough. With one, or for the table of ``--explain-rings``, searches for ever
 faster sets give every worthwhile pair of memory and interval.
@@ -18,11 +19,21 @@ from heapq import heappop, heappush
 
 from dagsched.cost.bounds import Edge, find_slow_cycle
 from dagsched.cost.loop_graph import LoopGraph, is_late
+from dagsched.cost.slow_cycles import SlowCycles
 from dagsched.plan.model import Buffer
 from dagsched.plan.rings import RingRange
 
 MOST_TRIED = 3_000
 """Sets of depths that one search looks at."""
+
+MOST_SEEN = 400_000
+"""Edges that all exact searches of one plan look at together; greedy ones come after."""
+
+_STEP = Fraction(9, 10)
+"""What a greedy point leaves of the slowdown of the one before, about."""
+
+_CLOSE = Fraction(1001, 1000)
+"""A greedy point that is nearer to the limit than this is followed by the last one."""
 
 _NEARER = Fraction(1, 10**40)
 """Less than any difference between two ratios of times in picoseconds and distances in iterations."""
@@ -76,6 +87,8 @@ class DepthSearch:
         self.places = [buffers[name].place.value for name in self.names]
         self.room = room
         self.exact = True
+        self.left = MOST_SEEN
+        self.late: dict[tuple[int, int], bool] = {}
 
     def least(self) -> Depths:
         """The fewest slots that the plan's meaning allows."""
@@ -91,6 +104,8 @@ class DepthSearch:
         for _ in range(MOST_TRIED):
             if not line:
                 return None
+            if self.left <= 0:
+                break
             _, depths = heappop(line)
             slow = self.slow_rings(depths, slowdown)
             if slow is None:
@@ -106,18 +121,46 @@ class DepthSearch:
     def greedy(self, slowdown: Fraction) -> Depths | None:
         """Some depths that are fast enough: deepen what costs least, then shorten what need not be as deep."""
         depths = self.least()
-        while (slow := self.slow_rings(depths, slowdown)) is not None:
-            options = [deeper for ring in slow if (deeper := self.deepen(depths, ring)) and self.fits(deeper)]
+        for ring in range(len(depths)):
+            while self.is_late(ring, depths[ring]):
+                deeper = self.deepen(depths, ring)
+                if deeper is None or not self.fits(deeper):
+                    return None
+                depths = deeper
+        cycles = [SlowCycles(graph.ticks, graph.fixed, graph.floor * slowdown) for graph in self.graphs]
+        for ring, depth in enumerate(depths):
+            self.set_ring(cycles, ring, depth)
+        while (slow := next((found for each in cycles if (found := each.find()) is not None), None)) is not None:
+            options = [(deeper, ring) for ring in slow if (deeper := self.deepen(depths, ring)) and self.fits(deeper)]
             if not options:
                 return None
-            depths = min(options, key=self.price)
+            depths, ring = min(options, key=lambda option: self.dearer(depths, *option))
+            self.set_ring(cycles, ring, depths[ring])
         for ring in sorted(range(len(depths)), key=lambda ring: -self.sizes[ring]):
-            while (shorter := self.shorten(depths, ring)) and self.slow_rings(shorter, slowdown) is None:
+            while shorter := self.shorten(depths, ring):
+                saved = [each.save() for each in cycles]
+                self.set_ring(cycles, ring, shorter[ring])
+                if any(each.find() is not None for each in cycles):
+                    self.set_ring(cycles, ring, depths[ring])
+                    for each, labels in zip(cycles, saved, strict=True):
+                        each.restore(labels)
+                    break
                 depths = shorter
         return depths
 
+    def set_ring(self, cycles: Sequence[SlowCycles], ring: int, depth: int) -> None:
+        """Give a ring a depth in all loops."""
+        for graph, each in zip(self.graphs, cycles, strict=True):
+            each.change(ring, graph.ring_edges(self.names[ring], depth))
+
+    def dearer(self, depths: Depths, deeper: Depths, ring: int) -> tuple[int, int, int]:
+        """What a deeper ring costs more: bytes, slots; the last such ring first."""
+        steps = deeper[ring] - depths[ring]
+        return self.sizes[ring] * steps, steps, -ring
+
     def slow_rings(self, depths: Depths, slowdown: Fraction) -> list[int] | None:
         """The rings on a cycle that is too slow (none: no depth helps), or None where there is no such cycle."""
+        self.left -= sum(len(graph.fixed) + len(graph.ops) for graph in self.graphs)
         late = self.late_rings(depths)
         if late:
             return late
@@ -139,15 +182,20 @@ class DepthSearch:
     def shorten(self, depths: Depths, ring: int) -> Depths | None:
         """The same with one ring a step shorter, where the order of issue allows that."""
         shorter = self.step(depths, ring, range(depths[ring] - 1, self.ranges[ring].least - 1, -1))
-        return None if shorter is None or self.late_rings(shorter) else shorter
+        return None if shorter is None or self.is_late(ring, shorter[ring]) else shorter
 
     def late_rings(self, depths: Depths) -> list[int]:
         """The rings that are too short for the rounds by which ops are shifted."""
-        return [
-            ring
-            for ring, (name, depth) in enumerate(zip(self.names, depths, strict=True))
-            if any(is_late(edge, graph.shifts) for graph in self.graphs for edge in graph.ring_edges(name, depth))
-        ]
+        return [ring for ring, depth in enumerate(depths) if self.is_late(ring, depth)]
+
+    def is_late(self, ring: int, depth: int) -> bool:
+        """Whether a ring of this depth is too short for the shifts."""
+        if (ring, depth) not in self.late:
+            name = self.names[ring]
+            self.late[ring, depth] = any(
+                is_late(edge, graph.shifts) for graph in self.graphs for edge in graph.ring_edges(name, depth)
+            )
+        return self.late[ring, depth]
 
     def step(self, depths: Depths, ring: int, options: range) -> Depths | None:
         depth = next((depth for depth in options if self.ranges[ring].keeps(depth)), None)
@@ -166,7 +214,9 @@ class DepthSearch:
 
     def fits(self, depths: Depths) -> bool:
         """Whether the rings are within the room that they have."""
-        return all(bytes_ <= self.room.get(place, bytes_) for place, bytes_ in self.memory(depths).items())
+        return not self.room or all(
+            bytes_ <= self.room.get(place, bytes_) for place, bytes_ in self.memory(depths).items()
+        )
 
     def point(self, depths: Depths) -> RingPoint:
         """What given depths come to."""
@@ -184,7 +234,10 @@ class DepthSearch:
             yield point
             if point.slowdown <= 1:
                 return
-            depths = self.cheapest(max(Fraction(1), point.slowdown - _NEARER))
+            target = point.slowdown - _NEARER
+            if not self.exact:
+                target = 1 + (point.slowdown - 1) * (_STEP if point.slowdown > _CLOSE else 0)
+            depths = self.cheapest(max(Fraction(1), target))
 
 
 def choose_depths(search: DepthSearch, *, table: bool = False, slowdown: Fraction = Fraction(1)) -> RingChoice | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
-from dagsched.cost.bounds import ISSUING, Bound, Edge, bound_interval, find_busiest_engine, find_cycle_ratio
+from dagsched.cost.bounds import ISSUING, Bound, Edge, bound_interval, find_busiest_engine, find_slowest_cycle
 from dagsched.cost.durations import OpCost
 from dagsched.cost.model import Device
 from dagsched.cost.queues import to_ticks
@@ -34,6 +34,7 @@ class RingEdges:
         self.ordered = ordered
         self.ranges = dict(ranges)
         self.cache: dict[tuple[str, int], tuple[tuple[LoopEdge, ...], ...]] = {}
+        self.local: dict[tuple[int, str, int], tuple[Edge, ...]] = {}  # of LoopGraph.ring_edges
         self.number = {op.name: number for number, op in enumerate(ordered.ops())}
         self.loops = [segment.loop is not None for segment in split_segments(ordered)]
         self.alone = split_plan(ordered, ranges)
@@ -92,9 +93,13 @@ class LoopGraph:
     load: Fraction = Fraction(0)
     floor: Fraction = Fraction(0)
 
-    def ring_edges(self, buffer: str, depth: int) -> list[Edge]:
+    def ring_edges(self, buffer: str, depth: int) -> tuple[Edge, ...]:
         """The edges of one ring at a depth."""
-        return [local_edge(edge, self.first) for edge in self.rings.at(buffer, depth)[self.segment]]
+        known = self.rings.local.get((self.segment, buffer, depth))
+        if known is None:
+            known = tuple(local_edge(edge, self.first) for edge in self.rings.at(buffer, depth)[self.segment])
+            self.rings.local[self.segment, buffer, depth] = known
+        return known
 
     def loosest_edges(self) -> list[Edge]:
         """The edges of all rings at the greatest depths that they may have."""
@@ -106,7 +111,7 @@ class LoopGraph:
 
     def interval_at(self, depths: Mapping[str, int]) -> Fraction:
         """Ticks an iteration for given depths, as far as the graph tells."""
-        return max(self.floor, find_cycle_ratio(self.ticks, list(dict.fromkeys(self.edges_at(depths))))[0])
+        return find_slowest_cycle(self.ticks, self.edges_at(depths), self.floor)[0]
 
 
 def shift_graph(graph: LoopGraph, shifts: Sequence[int]) -> LoopGraph | None:
@@ -119,10 +124,10 @@ def shift_graph(graph: LoopGraph, shifts: Sequence[int]) -> LoopGraph | None:
     if any(is_late(edge, shifts) for edge in (*graph.hazards, *rings)):
         return None
     try:
-        ratio, _ = find_cycle_ratio(graph.ticks, list(dict.fromkeys((*moved.fixed, *rings))))
+        ratio, _ = find_slowest_cycle(graph.ticks, (*moved.fixed, *rings), graph.load)
     except ValueError:
         return None
-    return replace(moved, floor=max(graph.load, ratio))
+    return replace(moved, floor=ratio)
 
 
 def is_late(edge: Edge, shifts: Sequence[int]) -> bool:

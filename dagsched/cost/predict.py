@@ -32,6 +32,9 @@ from dagsched.schedule.model import AnyStep, EventStep, HostStep, LoopStep, OpSt
 _LONG = 2_000
 """Iterations beyond this many are not simulated one by one: the steady state says what they take."""
 
+_FEW, _MANY, _HELD_OPS = 12, 48, 10_000
+"""Iterations that are simulated to say what holds a loop up, at least and at most, and op instances in between."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -63,7 +66,13 @@ def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: De
 
 
 def predict_schedule(
-    schedule: Schedule, plan: Plan, device: Device, hazards: Hazards, rings: RingEdges | None = None, proved: int = 0
+    schedule: Schedule,
+    plan: Plan,
+    device: Device,
+    hazards: Hazards,
+    rings: RingEdges | None = None,
+    proved: int = 0,
+    measured: Measured | None = None,
 ) -> dict[str, Any]:
     """``{initiation_interval | makespan, serial, bound, binds}`` in seconds, for a schedule of a resolved plan.
 
@@ -72,10 +81,11 @@ def predict_schedule(
     than its bound. ``unknown`` lists ops that no time is known for (they count as 0), where there are any;
     ``estimated`` is True where no steady state was reached, so that the interval is a slope. ``rings`` are those that
     the compiler may deepen: they do not count for the bound. ``optimal`` is True where the makespan is the bound;
-    ``proved`` is a bound of the makespan in ticks from elsewhere (0: none).
+    ``proved`` is a bound of the makespan in ticks from elsewhere (0: none). ``measured`` is what the schedule takes,
+    where the caller knows that already.
     """
     costs = op_costs(plan, device)
-    measured = measure_schedule(schedule, costs, device)
+    measured = measured or measure_schedule(schedule, costs, device)
     if measured.loop is not None:
         bounds = bound_loops(plan, rings or RingEdges(plan, {}), costs, device)
         segments = split_segments(plan)
@@ -172,7 +182,9 @@ def describe_holds(
     schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, period: int = 1
 ) -> str:
     """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found."""
-    program, times, _ = run_loop(schedule, loop, costs, device, min(512, 48 + 8 * period))
+    ops = sum(isinstance(step, OpStep) for step in loop.steps)
+    few = max(_FEW, min(_MANY, _HELD_OPS // max(1, ops)))
+    program, times, _ = run_loop(schedule, loop, costs, device, min(512, few + 8 * period))
     order = [op for _, op, *_ in program.named]
     holds = rotate_holds(find_holds(program, times, period), order)
     if not holds:

@@ -23,6 +23,12 @@ MANY = 1 << 40
 """What a parameter without a default counts as, so that guards near a loop's end do not apply."""
 
 _COUNTS = (32, 128, 512, 2048)
+_FEWER = 12
+"""Iterations that a loop of many ops is tried with first."""
+
+_LONG = 200
+"""A loop of so many steps is one of many ops."""
+
 _MAX_TASKS = 20_000
 
 
@@ -49,10 +55,10 @@ def find_steady_state(schedule: Schedule, loop: LoopStep, costs: Mapping[str, Op
     """The steady state of one of a schedule's loops; raises :class:`ScheduleError` as :func:`unroll_schedule` does."""
     span = max((event.ring or 1 for event in schedule.events.values()), default=1)
     found = SteadyState(Fraction(0), 1, 0, False)
-    for count in _COUNTS:
+    for count in (_FEWER, *_COUNTS) if len(loop.steps) >= _LONG else _COUNTS:
         program, times, lo = run_loop(schedule, loop, costs, device, count)
         found = _find_period(program, times, lo, count, span)
-        if found.exact or len(program.tasks) * 4 > _MAX_TASKS:
+        if found.exact or (count >= _COUNTS[0] and len(program.tasks) * 4 > _MAX_TASKS):
             break
     return found
 

@@ -271,7 +271,7 @@ def evaluate(expr: Expr, env: Mapping[str, int]) -> int:
 
 def holds(condition: Condition, env: Mapping[str, int]) -> bool:
     """Whether every comparison of a condition holds."""
-    return all(_COMPARE[c.op](evaluate(c.left, env), evaluate(c.right, env)) for c in condition)
+    return not condition or all(_COMPARE[c.op](evaluate(c.left, env), evaluate(c.right, env)) for c in condition)
 
 
 def names_in(expr: Expr) -> frozenset[str]:
