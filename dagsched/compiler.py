@@ -63,19 +63,22 @@ def compile_plan(
     resolved = resolve_rings(ordered, faults)
     edges = ring_edges(ordered)
     choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort)
-    resolved, assignment = choice.sweep.plan, choice.assignment
-    graphs = build_graphs(resolved, edges, assignment.stream_of, op_costs(resolved, device), device)
-    fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, ring_table)
-    assert fixed is not None  # without shifts the shortest rings will do, and they fit
-    moved = shift_loops(graphs, bound_loops(resolved, edges, op_costs(resolved, device), device))
-    late = None if moved is None else _fix(plan, ordered, resolved, edges, moved, assignment, device, ring_table)
-    proof: Proof | None = None
+    resolved = choice.sweep.plan
+    tried = [
+        _try(plan, ordered, resolved, edges, assignment, device, ring_table)
+        for assignment in (choice.assignment, *choice.others)
+    ]
+    most = device.limits.events
+    usable = [each for each in tried if most is None or _count_handles(each.best.built) <= most]
+    taken = min(usable or tried, key=lambda each: each.best.measured.ticks)  # the first of equals
+    assignment, fixed, late = taken.assignment, taken.fixed, taken.late
+    findings: list[Diagnostic] = []
     unshifted: Measured | None = None
-    if late is not None and late.measured.ticks < fixed.measured.ticks * GAIN:
-        proof = _verify(plan, late, device)
-        if proof.holds:
-            fixed, unshifted = late, fixed.measured
-    if proof is None or not proof.holds:
+    proof = _verify(plan, late or fixed, device)
+    if late is not None and proof.holds:
+        fixed, unshifted = late, fixed.measured
+    elif late is not None:
+        findings.append(_warn_of_bug(plan, "with ops issued late", proof))
         proof = _verify(plan, fixed, device)
     if not proof.holds:
         raise ProofError(_describe(plan, proof))
@@ -86,6 +89,8 @@ def compile_plan(
         if fewer_proof.holds:
             spared = Spared(fixed.built.kept, method)
             fixed, proof = fewer, fewer_proof
+        else:
+            findings.append(_warn_of_bug(plan, "with fewer waits", fewer_proof))
     resolved, built = fixed.resolved, fixed.built
     hazards = find_hazards(resolved)
     predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit, fixed.measured)
@@ -107,7 +112,7 @@ def compile_plan(
         shifts=fixed.shifts,
         spared=spared,
         unshifted=None if unshifted is None else float(unshifted.ticks / TICKS),
-        warnings=(*find_warnings(resolved), *choice.findings, *_warn_of_bounds(plan, proof)),
+        warnings=(*find_warnings(resolved), *choice.findings, *findings, *_warn_of_bounds(plan, proof)),
     )
 
 
@@ -135,6 +140,39 @@ class _Fixed:
     shifts: dict[str, int]
     built: _Built
     measured: Measured
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What becomes of an assignment; ``late``: with ops shifted, where the model says that this gains."""
+
+    assignment: Assignment
+    fixed: _Fixed
+    late: _Fixed | None
+
+    @property
+    def best(self) -> _Fixed:
+        return self.late or self.fixed
+
+
+def _try(
+    plan: Plan,
+    ordered: Plan,
+    resolved: Plan,
+    edges: RingEdges,
+    assignment: Assignment,
+    device: Device,
+    table: bool,
+) -> _Tried:
+    """Choose rings and shifts for ops on given streams."""
+    costs = op_costs(resolved, device)
+    graphs = build_graphs(resolved, edges, assignment.stream_of, costs, device)
+    fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, table)
+    assert fixed is not None  # without shifts the shortest rings will do, and they fit
+    moved = shift_loops(graphs, bound_loops(resolved, edges, costs, device))
+    late = None if moved is None else _fix(plan, ordered, resolved, edges, moved, assignment, device, table)
+    gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
+    return _Tried(assignment, fixed, late if gains else None)
 
 
 def _fix(
@@ -201,6 +239,14 @@ def _count_handles(built: _Built) -> int:
 def _verify(plan: Plan, fixed: _Fixed, device: Device) -> Proof:
     _require_limits(plan, device, len(fixed.built.schedule.streams), _count_handles(fixed.built))
     return verify_schedule(plan, fixed.built.schedule, device.limits)
+
+
+def _warn_of_bug(plan: Plan, how: str, proof: Proof) -> Diagnostic:
+    """What gains and is not accepted must not go unseen."""
+    reason = proof.problems[0]
+    headline = f"the schedule {how} could not be proved, and is not used"
+    notes = (f"{reason.code}: {reason.text}", "this is a bug in dagsched")
+    return Diagnostic("C111", headline, None, plan.source, notes=notes, help="report it", severity="warning")
 
 
 def _warn_of_bounds(plan: Plan, proof: Proof) -> list[Diagnostic]:

@@ -3,7 +3,8 @@
 ``auto`` on a plan without loops: every policy of ``dagsched.schedule.streams`` in the order written, list schedules,
 local search from the best of both, and with effort ``max`` a solver. A candidate is taken only where it is quicker
 than the best policy in the order written, so that no effort makes a plan slower and no plan is rearranged for nothing.
-Plans with loops, and those that name a policy, keep their order; the policies alone are compared.
+Plans with loops, and those that name a policy, keep their order; the policies alone are compared, by an estimate of a
+few iterations first. Which of them has the shortest interval is for the caller to find out (``Choice.others``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dagsched.diagnostics import Diagnostic
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.model import Hazards
 from dagsched.hazards.sweep import Sweep
+from dagsched.plan.expressions import Int
 from dagsched.schedule.streams import (
     Assignment,
     assign_by_policy,
@@ -61,13 +63,17 @@ BUDGETS: dict[Effort, Budget] = {
     "max": Budget(1_000_000, (3, 10_000), 500_000, (0, 10_000), solve=True),
 }
 
+MOST_COMPARED: dict[Effort, int] = {"fast": 0, "normal": 300, "max": 5_000}
+"""Plans with loops of so many ops at most are compiled with each policy; of others the policies are estimated only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What to compile: the plan's sweep and hazards in the order to issue, and the streams.
 
     ``limit`` is a makespan in ticks that the solver proved nothing to beat, where it ran (0 elsewhere); ``findings``
-    are warnings (a solver that is missing).
+    are warnings (a solver that is missing). ``others`` are the other policies' assignments, for a plan with loops:
+    which is the quickest is told by what becomes of them, rings and shifts included.
     """
 
     sweep: Sweep
@@ -75,6 +81,7 @@ class Choice:
     assignment: Assignment
     limit: int = 0
     findings: tuple[Diagnostic, ...] = ()
+    others: tuple[Assignment, ...] = ()
 
 
 def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effort = "normal") -> Choice:
@@ -84,7 +91,8 @@ def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effo
     plan = sweep.plan
     fixed = plan.streams.policy != "auto" or any(segment.loop for segment in sweep.segments)
     if fixed or len(sweep.ops) < 2:
-        return Choice(sweep, hazards, assign_streams(sweep, hazards, device))
+        chosen = assign_streams(sweep, hazards, device)
+        return Choice(sweep, hazards, chosen, others=_other_policies(sweep, hazards, device, chosen, effort))
     costs = op_costs(plan, device)
     most = most_streams(sweep, device)
     problem = make_problem(sweep, hazards, costs, device, most)
@@ -103,6 +111,22 @@ def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effo
         best = simplify(problem, best, BUDGETS[effort].runs(len(problem))[1] // 2)
         choice = _apply(sweep, hazards, costs, problem, best.candidate)
     return replace(choice, limit=solved.limit if solved else 0, findings=findings)
+
+
+def _other_policies(
+    sweep: Sweep, hazards: Hazards, device: Device, chosen: Assignment, effort: Effort
+) -> tuple[Assignment, ...]:
+    """What ``auto`` might choose instead in a plan with a loop whose count is open, where it is small enough."""
+    open_ = any(segment.loop and not isinstance(segment.count, Int) for segment in sweep.segments)
+    if sweep.plan.streams.policy != "auto" or not open_ or len(sweep.ops) > MOST_COMPARED[effort]:
+        return ()
+    costs, most = op_costs(sweep.plan, device), most_streams(sweep, device)
+    found: dict[tuple[int, ...], Assignment] = {}
+    for policy in candidate_policies(sweep):
+        assignment = assign_by_policy(sweep, hazards, costs, policy, most)
+        if assignment.stream_of != chosen.stream_of:
+            found.setdefault(assignment.stream_of, assignment)
+    return tuple(found.values())
 
 
 def _found(problem: Problem, candidate: Candidate) -> Found:

@@ -69,16 +69,17 @@ class SlowCycles:
                     return sorted({owner for owner in cycle if owner != FIXED})
         return None
 
-    def save(self) -> tuple[list[int], list[_Link | None]]:
-        """The labels of a graph without slow cycles, to return to with :meth:`restore`."""
-        return list(self.label), list(self.by)
+    def save(self) -> tuple[list[int], list[_Link | None], tuple[int, ...]]:
+        """How far the search for slow cycles has come, to return to with :meth:`restore`."""
+        return list(self.label), list(self.by), tuple(self.line)
 
-    def restore(self, saved: tuple[list[int], list[_Link | None]]) -> None:
-        """Labels that were right for the edges as they are now."""
-        self.label, self.by = list(saved[0]), list(saved[1])
+    def restore(self, saved: tuple[list[int], list[_Link | None], tuple[int, ...]]) -> None:
+        """Go back to what was saved when every edge was as it is now."""
         for op in self.line:
             self.waiting[op] = False
-        self.line.clear()
+        self.label, self.by, self.line = list(saved[0]), list(saved[1]), deque(saved[2])
+        for op in self.line:
+            self.waiting[op] = True
 
     def _add(self, owner: int, edges: Iterable[Edge]) -> None:
         sources = self.sources.setdefault(owner, set())

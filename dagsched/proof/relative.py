@@ -12,6 +12,7 @@ be told anew in every iteration, as far as that loop went.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dagsched.proof.clocks import Instance
@@ -71,20 +72,29 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
                 assert isinstance(writer, Instance)
                 at = number - iteration if versioned else number
                 contents.append((label, buffer, at, place(buffer, box), name(writer)))
-    past = [
-        (key, tuple(map(name, row[-_reach(run, key) :]))) for key, row in sorted(run.past.items()) if _reach(run, key)
-    ]
+    reaches = _reaches(run)
+    past = [(key, tuple(map(name, row[-reaches[key] :]))) for key, row in sorted(run.past.items()) if key in reaches]
     waiting = sorted((instance for instance, _, _ in run.issued.values()), key=name)
-    known = sorted(live.values(), key=name)
-    ahead = tuple((name(w), tuple(w.clock[i.stream] >= i.position for i in known)) for w in waiting)
+    lines: list[list[Instance]] = [[] for _ in run.clocks.host]
+    for instance in live.values():
+        lines[instance.stream].append(instance)
+    for line in lines:
+        line.sort(key=lambda instance: instance.position)
+    known = tuple(tuple(map(name, line)) for line in lines)
+    positions = [[instance.position for instance in line] for line in lines]
+
+    def told_by(clock: list[int]) -> tuple[int, ...]:
+        """How many of each stream's instances that still matter a clock knows to be done."""
+        return tuple(map(bisect_right, positions, clock))
+
+    ahead = tuple((name(instance), told_by(instance.clock)) for instance in waiting)
     clocks = [*run.clocks.clocks, run.clocks.host]
     handles = []
     for handle, recorded in sorted(run.clocks.handles.items()):
         index = recorded.index
         told = index - iteration if index is not None and recorded.segment == segment else index
-        bits = tuple(recorded.clock[i.stream] >= i.position for i in known)
-        handles.append((handle, recorded.segment == segment, told, bits))
-    knowledge = tuple(tuple(clock[i.stream] >= i.position for i in known) for clock in clocks)
+        handles.append((handle, recorded.segment == segment, told, told_by(recorded.clock)))
+    knowledge = tuple(map(told_by, clocks))
     newest_versions = tuple(
         (buffer, version - iteration if buffer in moving else version)
         for buffer, version in sorted(run.newest.items())
@@ -95,14 +105,18 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
         tuple(sorted(contents)),
         tuple(past),
         ahead,
-        tuple(map(name, known)),
+        known,
         knowledge,
         tuple(handles),
         newest_versions,
     )
 
 
-def _reach(run: Run, op: str) -> int:
-    """How many of an op's last instances an ``after:`` can name (0: none does)."""
-    edges = [edge for segment in run.subject.segments for planned in segment.ops for edge in planned.after]
-    return max((distance + 1 for name, distance in edges if name == op), default=0)
+def _reaches(run: Run) -> dict[str, int]:
+    """How many of an op's last instances an ``after:`` can name, for the ops that one names."""
+    found: dict[str, int] = {}
+    for segment in run.subject.segments:
+        for planned in segment.ops:
+            for name, distance in planned.after:
+                found[name] = max(distance + 1, found.get(name, 0))
+    return found

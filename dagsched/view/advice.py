@@ -125,6 +125,7 @@ ADVICE: dict[str, str] = {
     "C102": "use fewer streams or shorter rings",
     "C103": "raise `memory:`, shorten fixed rings, or make buffers smaller",
     "C110": "run no larger counts, or let one parameter stand for them all and move regions by one step",
+    "C111": "report it with the plan: this is a bug in dagsched",
     "C120": "pip install ortools, or compile with `--effort normal`",
     "K101": "give Chrome trace JSON, or the CSV that Ascend's profiler writes for operators",
     "K102": "profile a run in which the ops ran",

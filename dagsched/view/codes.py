@@ -124,6 +124,7 @@ CODES: dict[str, str] = {
     "C102": "the schedule takes more event handles than the device has",
     "C103": "the buffers take more memory than the plan or the device allows, even with the fewest slots",
     "C110": "the schedule is proved for the counts that were gone through, and not for larger ones",
+    "C111": "a quicker schedule was made and could not be proved, so that a plainer one stands",
     "C120": "effort `max` had no solver to ask",
     "K101": "a trace is of no kind that is known",
     "K102": "a trace holds no event with a duration",

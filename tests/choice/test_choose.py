@@ -24,6 +24,7 @@ from dagsched.plan.resolve import resolve_plan
 from tests.choice.exhaustive import find_best, orders
 from tests.choice.plans import devices, make_plan, plans
 from tests.choice.test_evaluate import problem_of
+from tests.cost.loops import loop_texts, plan_of
 
 POLICIES = ("engine", "single", "concurrent")
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -178,3 +179,15 @@ def test_a_plan_with_a_loop_keeps_its_order() -> None:
     assert choice.sweep.plan == resolved
     assert choice.assignment.policy in POLICIES
     assert op_costs(choice.sweep.plan, device).keys() == {op.name for op in plan.ops()}
+
+
+@settings(max_examples=12)
+@given(loop_texts(), st.sampled_from(["", ", max: 2"]))
+def test_no_policy_alone_makes_a_loop_faster(text: str, most: str) -> None:
+    def interval(policy: str) -> float:
+        plan = plan_of(text.replace("{policy: engine}", f"{{policy: {policy}{most}}}"))
+        predicted = compile_plan(plan).schedule.predicted
+        assert predicted is not None
+        return float(predicted["initiation_interval"])
+
+    assert interval("auto") <= min(interval(policy) for policy in ("engine", "single", "concurrent"))

@@ -159,3 +159,24 @@ def test_depths_that_a_resolved_plan_has_already_change_nothing() -> None:
     ordered, _ = order_plan(detector("{host: 1GiB}"))
     resolved = resolve_depths(ordered, dict.fromkeys(ordered.buffers, 1))
     assert with_depths(ordered, resolved, {"tensor": 1}) is resolved
+
+
+@settings(max_examples=15)
+@given(loop_texts())
+def test_large_plans_get_depths_that_are_fast_and_not_too_deep(text: str) -> None:
+    """The greedy search, which takes over where the exact one would take too long."""
+    plan = plan_of(text)
+    ordered, _ = order_plan(plan)
+    resolved, assignment = by_engine(plan)
+    rings, device = ring_edges(ordered), device_of(plan)
+    graphs = build_graphs(resolved, rings, assignment.stream_of, op_costs(resolved, device), device)
+    search = DepthSearch(graphs, rings.ranges, resolved.buffers, {})
+    search.left = 0
+    choice = choose_depths(search)
+    assert choice is not None
+    depths = tuple(choice.chosen.depths.values())
+    assert not choice.exact or not depths or search.slow_rings(search.least(), Fraction(1)) is None
+    assert search.slow_rings(depths, Fraction(1)) is None
+    for ring in range(len(depths)):
+        shorter = search.shorten(depths, ring)
+        assert shorter is None or search.slow_rings(shorter, Fraction(1)) is not None

@@ -145,3 +145,10 @@ def test_no_prediction_beats_its_bound(data: st.DataObject) -> None:
     value = found.get("initiation_interval", found.get("makespan"))
     assert isinstance(value, float) and isinstance(found["bound"], float)
     assert found["bound"] <= value * (1 + 1e-12)
+
+
+def test_calls_limit_a_loop_of_constant_count_too() -> None:
+    text = "dagsched: 1\nbuffers: {}\nops: [{loop: i, count: 4, ops: [{name: a, host: f}]}]\n"
+    predicted = predict(text, "s", load_device("host"))
+    assert predicted["makespan"] == predicted["bound"] == 4 * load_device("host").calls.issue
+    assert predicted["binds"] == "the issuing thread is busy all the time"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
 from dagsched.cost.loop_graph import is_late
+from dagsched.cost.model import Limits
 from dagsched.diagnostics import Source
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
@@ -21,6 +22,7 @@ from dagsched.plan.expressions import add
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.plan.reader import read_plan
 from dagsched.proof.check import check_schedule
+from dagsched.proof.model import Problem, Proof
 from dagsched.proof.recheck import recheck_proof
 from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
@@ -161,3 +163,18 @@ def test_a_shifted_schedule_runs_as_the_plan_means() -> None:
     assert seen == list(range(6))
     assert result.outputs["all"].view(np.uint8).reshape(64, 16)[:6, 0].tolist() == [1, 2, 3, 4, 5, 6]
     assert int(result.outputs["last"].view(np.uint8)[0]) == 1 + sum(range(1, 7))
+
+
+def test_a_quicker_schedule_that_is_not_proved_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plainer one stands in its place; no plan is known to get there, so the verifier is made to find fault."""
+
+    def verify(plan: Plan, schedule: Schedule, limits: Limits) -> Proof:
+        proof = verify_schedule(plan, schedule, limits)
+        late = any(isinstance(step, OpStep) and step.iteration is not None for step in schedule.walk())
+        return replace(proof, problems=(Problem("V105", "too early"),)) if late else proof
+
+    monkeypatch.setattr("dagsched.compiler.verify_schedule", verify)
+    compiled = detector()
+    assert compiled.proof.holds and not compiled.shifts
+    (warning,) = [found for found in compiled.warnings if found.code == "C111"]
+    assert warning.notes == ("V105: too early", "this is a bug in dagsched")

@@ -21,6 +21,7 @@ from tests.cli.conftest import Cli, Result, cli  # noqa: F401 - a fixture
 
 WITHOUT: dict[str, str] = {
     "C120": "takes an installation without OR-tools",
+    "C111": "no plan is known for which the compiler makes a schedule that it cannot prove",
     "C101": "policies stay within the device's streams, and pins beyond them are P250",
     "D130": "raised for library users only: `dagsched timeline` picks a count itself",
     "E105": "a plan whose arithmetic overflows is proved for a long time before it is emitted",
