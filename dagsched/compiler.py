@@ -62,10 +62,11 @@ def compile_plan(
     ordered, faults = order_plan(plan)
     resolved = resolve_rings(ordered, faults)
     edges = ring_edges(ordered)
+    digest = plan_digest(plan)
     choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort)
     resolved = choice.sweep.plan
     tried = [
-        _try(plan, ordered, resolved, edges, assignment, device, ring_table)
+        _try(digest, ordered, resolved, edges, assignment, device, ring_table)
         for assignment in (choice.assignment, *choice.others)
     ]
     most = device.limits.events
@@ -84,7 +85,7 @@ def compile_plan(
         raise ProofError(_describe(plan, proof))
     spared: Spared | None = None
     if sync == "fewest":
-        fewer, method = _spare(plan, fixed, assignment, device)
+        fewer, method = _spare(digest, fixed, assignment, device)
         fewer_proof = _verify(plan, fewer, device)
         if fewer_proof.holds:
             spared = Spared(fixed.built.kept, method)
@@ -156,7 +157,7 @@ class _Tried:
 
 
 def _try(
-    plan: Plan,
+    digest: str,
     ordered: Plan,
     resolved: Plan,
     edges: RingEdges,
@@ -167,16 +168,16 @@ def _try(
     """Choose rings and shifts for ops on given streams."""
     costs = op_costs(resolved, device)
     graphs = build_graphs(resolved, edges, assignment.stream_of, costs, device)
-    fixed = _fix(plan, ordered, resolved, edges, graphs, assignment, device, table)
+    fixed = _fix(digest, ordered, resolved, edges, graphs, assignment, device, table)
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
     moved = shift_loops(graphs, bound_loops(resolved, edges, costs, device))
-    late = None if moved is None else _fix(plan, ordered, resolved, edges, moved, assignment, device, table)
+    late = None if moved is None else _fix(digest, ordered, resolved, edges, moved, assignment, device, table)
     gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
     return _Tried(assignment, fixed, late if gains else None)
 
 
 def _fix(
-    plan: Plan,
+    digest: str,
     ordered: Plan,
     resolved: Plan,
     edges: RingEdges,
@@ -194,7 +195,7 @@ def _fix(
         key = tuple(depths.values())
         if key not in made:
             deep = with_depths(ordered, resolved, depths)
-            parts = _build(plan, deep, assignment, shifts)
+            parts = _build(digest, deep, assignment, shifts)
             made[key] = deep, parts, measure_schedule(parts.schedule, costs, device)
         return made[key]
 
@@ -208,23 +209,23 @@ def _fix(
     return _Fixed(resolved, rings, shifts, built, measured)
 
 
-def _build(plan: Plan, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> _Built:
+def _build(digest: str, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> _Built:
     """Waits, events and steps for a resolved plan on given streams."""
     sweep = Sweep(resolved, shifts)
     stream_of = list(assignment.stream_of)
     needs = find_needs(sweep, stream_of)
     rules = fold_waits(sweep, needs, stream_of)
     recordings = allocate_events(sweep, rules)
-    schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, plan_digest(plan))
+    schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, digest)
     return _Built(schedule, recordings, needs.found, rules)
 
 
-def _spare(plan: Plan, fixed: _Fixed, assignment: Assignment, device: Device) -> tuple[_Fixed, Method]:
+def _spare(digest: str, fixed: _Fixed, assignment: Assignment, device: Device) -> tuple[_Fixed, Method]:
     """Add order where that saves waits and costs no time; the rest stays as it is."""
     costs = op_costs(fixed.resolved, device)
 
     def build(ordered: Plan) -> tuple[_Built, list[WaitRule], Callable[[], Fraction]]:
-        built = _build(plan, ordered, assignment, fixed.shifts)
+        built = _build(digest, ordered, assignment, fixed.shifts)
         return built, built.rules, lambda: measure_schedule(built.schedule, costs, device).ticks
 
     start = Attempt(fixed.resolved, fixed.built, fixed.built.rules, fixed.measured.ticks)

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from dagsched import __version__
@@ -44,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     console = open_console()
     try:
-        status = _run(words, console)
+        with few_collections():
+            status = _run(words, console)
         console.stdout.flush()
         return status
     except KeyboardInterrupt:
@@ -53,6 +56,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return BROKEN_PIPE
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Let the garbage collector run seldom.
+
+    Plans are trees of small objects that live to the end: looking for dead ones as often as Python does by itself takes
+    almost half of the time in which a plan of 20,000 ops is read.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _run(words: list[str], console: Console) -> int:

@@ -7,7 +7,7 @@ checked against the models of ``device_file``, and every complaint names its pla
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,10 +42,7 @@ def load_device(spec: str | Mapping[str, Any], base: Path | None = None, source:
     for a file that cannot be read (D102).
     """
     if not isinstance(spec, str):
-        node, where_source = _node_in_plan(source), source
-        if node is None or node.kind != "mapping" or to_data(node) != spec:
-            node, where_source = None, None
-        return _checked(dict(spec), node, where_source, "inline")
+        return _checked(dict(spec), lambda: _own_node(spec, source), "inline")
     if "/" in spec or "\\" in spec or spec.lower().endswith(_SUFFIXES):
         return _from_file(spec, base, source)
     if spec in device_names():
@@ -112,11 +109,14 @@ def _from_file(spec: str, base: Path | None, plan: Source | None) -> Device:
         raise UsageError([Diagnostic("D102", f"`{spec!r}` is not a path", _place(plan), plan)]) from None
     source = decode_source(data, str(path))
     node = load_node(source)
-    return _checked(to_data(node), node, source, re.sub(r"\.(dagsched|device)\Z", "", path.stem))
+    return _checked(to_data(node), lambda: (node, source), re.sub(r"\.(dagsched|device)\Z", "", path.stem))
 
 
-def _checked(data: Any, node: Node | None, source: Source | None, name: str) -> Device:
-    """Validate and convert; where there is no node, the data itself stands as the file, so that messages show it."""
+def _checked(data: Any, find: Callable[[], tuple[Node | None, Source | None]], name: str) -> Device:
+    """Validate and convert; where ``find`` has no node, the data itself stands as the file, so that messages show it.
+
+    A plan is read again only to say where something is wrong: a large one takes seconds.
+    """
     from pydantic import ValidationError
 
     from dagsched.cost.device_file import DeviceFile
@@ -125,6 +125,7 @@ def _checked(data: Any, node: Node | None, source: Source | None, name: str) -> 
     try:
         DeviceFile.model_validate(data)
     except ValidationError as error:
+        node, source = find()
         if node is None or source is None:
             source = _as_source(data)
             node, _ = compose_yaml(source)
@@ -140,6 +141,14 @@ def _as_source(data: Any) -> Source:
     import json
 
     return Source("<device>", json.dumps(data, indent=2, ensure_ascii=False, default=repr))
+
+
+def _own_node(spec: Mapping[str, Any], source: Source | None) -> tuple[Node | None, Source | None]:
+    """Where a plan's file says ``spec``; nothing where it says something else."""
+    node = _node_in_plan(source)
+    if node is None or node.kind != "mapping" or to_data(node) != spec:
+        return None, None
+    return node, source
 
 
 def _node_in_plan(source: Source | None) -> Node | None:

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One op instance as issued: ``clock`` is what it comes after, ``position`` its place in its stream from 1."""
+    """One op instance as issued: ``clock`` is what it comes after, ``position`` its place in its stream from 1.
+
+    ``waits`` are those issued right before it, ``before`` the newest instance of its stream before it that has any.
+    """
 
     name: str
     segment: int
@@ -67,7 +70,9 @@ class Clocks:
         clock = list(map(max, self.clocks[stream], self.host))
         self.issued[stream] += 1
         waits = tuple(self.pending.pop(stream, ()))
-        instance = Instance(name, segment, iteration, stream, self.issued[stream], clock, waits, self.newest[stream])
+        newest = self.newest[stream]
+        before = newest if newest is None or newest.waits else newest.before
+        instance = Instance(name, segment, iteration, stream, self.issued[stream], clock, waits, before)
         after = list(clock)
         after[stream] = self.issued[stream]
         self.clocks[stream] = after

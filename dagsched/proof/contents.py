@@ -79,6 +79,7 @@ class Accesses:
 
     def __init__(self) -> None:
         self.rows: dict[Mode, Spans] = {mode: Spans() for mode in Mode}
+        self.names: set[tuple[Mode, str]] = set()
 
     def enter(self, box: Box, mode: Mode, instance: Instance) -> Iterator[tuple[Mode, Instance]]:
         """Yield the accesses that conflict with a new one, then keep it."""
@@ -91,8 +92,9 @@ class Accesses:
         if mode in (Mode.WRITE, Mode.UPDATE):
             for spans in self.rows.values():
                 self._drop(spans, box, None)
-        else:
+        elif (mode, instance.name) in self.names:  # else there is nothing to drop among what thousands may read
             self._drop(self.rows[mode], box, instance)
+        self.names.add((mode, instance.name))
         self.rows[mode].add(box, instance)
 
     @staticmethod

@@ -13,12 +13,17 @@ from collections.abc import Sequence
 def reduce_edges(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
     """The transitive reduction of a graph whose edges run from lower to higher numbers: successors of each op.
 
-    Ancestors are kept as bit sets, so an edge is implied where a nearer predecessor has its source as an ancestor.
+    Ancestors are kept as bit sets, so an edge is implied where a nearer predecessor has its source as an ancestor;
+    a set goes when its last successor has been seen, or those of large graphs would take gigabytes.
     """
     predecessors: list[set[int]] = [set() for _ in range(count)]
     for before, after in edges:
         if before != after:
             predecessors[after].add(before)
+    uses = [0] * count
+    for row in predecessors:
+        for before in row:
+            uses[before] += 1
     ancestors = [0] * count
     successors: list[list[int]] = [[] for _ in range(count)]
     for op in range(count):
@@ -27,7 +32,11 @@ def reduce_edges(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]
             if not seen >> before & 1:
                 successors[before].append(op)
                 seen |= ancestors[before] | 1 << before
-        ancestors[op] = seen
+            uses[before] -= 1
+            if not uses[before]:
+                ancestors[before] = 0
+        if uses[op]:
+            ancestors[op] = seen
     return successors
 
 

@@ -55,7 +55,7 @@ def choose_ring_depths(search: DepthSearch, measure: Measure, *, table: bool = F
     ``table`` asks for all pairs of memory and interval.
     """
     choice = choose_depths(search, table=table)
-    return None if choice is None else _judge(search, choice, measure)
+    return choice if choice is None or not search.names else _judge(search, choice, measure)
 
 
 def with_depths(ordered: Plan, resolved: Plan, depths: Mapping[str, int]) -> Plan:

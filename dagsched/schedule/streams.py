@@ -8,8 +8,10 @@ what the plan or the device allows, the two with the fewest ops are joined, host
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
@@ -23,6 +25,12 @@ from dagsched.plan.expressions import Int
 from dagsched.plan.model import OpKind, Plan
 from dagsched.schedule.cover import cover_chains
 from dagsched.schedule.model import Stream
+
+CLOCK_ENTRIES = 2_000_000
+"""Ops times streams at the most: every op has a clock of all streams, in the passes and in the proof."""
+
+FEW_STREAMS = 64
+"""So many streams any plan may have; beyond those that ops are pinned to, an eighth of it."""
 
 ESTIMATED_ITERATIONS = 8
 ESTIMATED_INSTANCES = 20_000
@@ -60,7 +68,7 @@ def candidate_policies(sweep: Sweep) -> tuple[str, ...]:
 
 
 def most_streams(sweep: Sweep, device: Device) -> int:
-    """How many streams there may be, by the plan and the device."""
+    """How many streams there may be, by the plan, the device, and on plans of thousands of ops ``CLOCK_ENTRIES``."""
     limits = [limit for limit in (sweep.plan.streams.max, device.limits.streams) if limit is not None]
     most = min(limits, default=len(sweep.ops) or 1)
     pins = sorted({op.stream for op in sweep.ops if op.stream is not None})
@@ -78,7 +86,7 @@ def most_streams(sweep: Sweep, device: Device) -> int:
                 )
             ]
         )
-    return most
+    return min(most, max(CLOCK_ENTRIES // max(1, len(sweep.ops)), FEW_STREAMS, len(pins) + FEW_STREAMS // 8))
 
 
 def assign_by_policy(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost], policy: str, most: int) -> Assignment:
@@ -153,16 +161,32 @@ _POLICIES: dict[str, Callable[[Sweep, Hazards, dict[str, OpCost]], list[str]]] =
 
 def _merge(lane_of: list[str], most: int, pinned: set[str], host: set[str]) -> list[str]:
     """Join lanes until there are no more than ``most``; pinned ones keep their names and are joined last."""
-    lanes = list(lane_of)
-    while len(set(lanes)) > most:
-        sizes = {lane: lanes.count(lane) for lane in dict.fromkeys(lanes)}
-        order = sorted(sizes, key=lambda lane: (lane in pinned, lane not in host, sizes[lane], lanes.index(lane)))
-        gone = order[0]
-        kept = next((lane for lane in order[1:] if (lane in host) == (gone in host)), order[1])
-        if kept not in pinned and lanes.index(gone) < lanes.index(kept) and (gone in host) == (kept in host):
+    sizes, first = Counter(lane_of), {lane: n for n, lane in reversed(list(enumerate(lane_of)))}
+    # The lanes by class, in the order in which they are joined: free before pinned, of these host before device.
+    heaps: dict[tuple[bool, bool], list[tuple[int, int, str]]] = {
+        (named, device): [] for named in (False, True) for device in (False, True)
+    }
+    for lane, size in sizes.items():
+        heaps[lane in pinned, lane not in host].append((size, first[lane], lane))
+    for heap in heaps.values():
+        heapify(heap)
+    joined: dict[str, str] = {}
+    for _ in range(len(sizes) - most):
+        (_, gone_device), heap = next(row for row in heaps.items() if row[1])
+        gone = heappop(heap)[2]
+        alike = [row for row in heaps.items() if row[1] and row[0][1] == gone_device]
+        (_, kept_device), heap = (alike or [row for row in heaps.items() if row[1]])[0]
+        kept = heappop(heap)[2]
+        if kept not in pinned and first[gone] < first[kept] and kept_device == gone_device:
             gone, kept = kept, gone
-        lanes = [kept if lane == gone else lane for lane in lanes]
-    return lanes
+        joined[gone] = kept
+        sizes[kept] += sizes[gone]
+        first[kept] = min(first[kept], first[gone])
+        heappush(heaps[kept in pinned, kept not in host], (sizes[kept], first[kept], kept))
+    names = {lane: lane for lane in sizes}
+    for gone in reversed(joined):  # whatever a lane was joined to was joined later, if at all
+        names[gone] = names[joined[gone]]
+    return [names[lane] for lane in lane_of]
 
 
 def _unroll(sweep: Sweep) -> list[tuple[int, tuple[int, ...]]]:
