@@ -2,8 +2,8 @@
 
     dagsched run examples/add_one.yaml --backend opencl --functions examples/add_one_opencl.py
 
-A compute function gets the device arrays that its operation touches, by name (`pyopencl.array.Array`), and, where it
-asks for it, `queue`, on which it enqueues. It does not wait: what comes later in the plan is kept behind it by events.
+A compute function gets the device arrays that its operation touches, by name (`pyopencl.array.Array`), and `queue`, on
+which it enqueues. It does not wait: what comes later in the plan is kept behind it by events.
 """
 
 import functools
@@ -23,12 +23,12 @@ def build(context):
 
 
 def add_one(d, queue):
-    """Enqueue the kernel."""
+    """One more everywhere."""
     cl.Kernel(build(queue.context), "add_one")(queue, (d.size,), None, d.data)
 
 
 def inputs():
-    """What the plan marks as `input: true`."""
+    """The buffers with `input: true`."""
     return {"x": np.arange(1048576, dtype=np.float32)}
 
 

@@ -2,9 +2,9 @@
 
     dagsched run examples/denoise.yaml --backend opencl --functions examples/denoise_opencl.py --count steps=20
 
-The latent goes from iteration to iteration on the device. A function is called with arrays by the names that `args:`
-in the plan gives them: `latent@i-1` and `latent@i` are two slots of one ring, here `old` and `new`. `float16` is loaded
-and stored as such and computed with in `float`, which every OpenCL device can do.
+The latent goes from iteration to iteration on the device. A function gets arrays by the names that `args:` in the plan
+gives them: `latent@i-1` and `latent@i` are two slots of one ring, here `old` and `new`. `float16` is loaded and stored
+as such and computed with in `float`, which every OpenCL device can do.
 """
 
 import functools
@@ -35,18 +35,18 @@ def build(context):
 
 
 def unet(x, text, y, queue):
-    """The stand-in for the network."""
+    """A stand-in for the network: noise as the latent and the text suggest it."""
     cl.Kernel(build(queue.context), "unet")(queue, (y.size,), None, x.data, text.data, y.data)
 
 
 def scheduler_step(old, predicted, new, queue):
-    """One step of the scheduler."""
+    """Take half of the predicted noise away."""
     kernel = cl.Kernel(build(queue.context), "scheduler_step")
     kernel(queue, (new.size,), None, old.data, predicted.data, new.data)
 
 
 def inputs():
-    """What the plan marks as `input: true`."""
+    """The buffers with `input: true`."""
     random = np.random.default_rng(1)
     noise = random.normal(size=(1, 4, 64, 64)).astype(np.float16)
     return {"noise": noise, "prompt": random.normal(size=(1, 77, 768)).astype(np.float16)}

@@ -65,13 +65,21 @@ def describe_failure(
     error: BaseException, what: str, where: Where | None, source: Source | None, heads: Sequence[Head]
 ) -> Diagnostic:
     """The diagnostic for somebody's code that raised; ``what`` is its subject (``op `decode` ...``)."""
-    text = str(error).strip().splitlines()
+    text = _text_of(error).strip().splitlines()
     said = f": {text[0]}" if text else ""
     notes = [f"raised {place}" for place in _innermost(error)]
     others = [str(head) for head in heads if head.state != "is done"]
     if others:
         notes.append(f"meanwhile {'; '.join(others)}")
     return Diagnostic("R201", f"{what} raised {type(error).__name__}{said}", where, source, notes=tuple(notes))
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says; one that cannot even say it must not hide that something went wrong."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - it is somebody's code, too
+        return "(its text cannot be had)"
 
 
 def _innermost(error: BaseException) -> list[str]:
