@@ -23,6 +23,7 @@ class Crew:
         for call in (*self._calls, self._over):
             call.acquire()
         self._threads: list[threading.Thread] = []
+        self._at_end: Job | None = None
 
     def start(self, jobs: Sequence[Job], over: Callable[[], None]) -> None:
         """Let every thread do its job; ``over`` is called by the last that ends."""
@@ -48,6 +49,11 @@ class Crew:
     def busy(self) -> bool:
         """Whether some thread is still at its job."""
         return self._busy > 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the calling thread is one of these."""
+        return threading.current_thread() in self._threads
 
     def join(self, timeout: float = -1) -> bool:
         """Wait until all jobs are done (for so many seconds at most); whether they are."""
@@ -84,7 +90,9 @@ class Crew:
             with self._count:
                 self._busy -= 1
                 last = not self._busy
-                end = self._at_end
             if last:
-                end()
+                end, self._at_end = self._at_end, None
+                if end is not None:
+                    end()
+                del end  # a sleeping thread must keep nothing of the run, which knows its executor
                 self._over.release()

@@ -8,6 +8,7 @@ Only one run goes on at a time; a second caller is refused, not queued.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import weakref
 from collections import deque
@@ -57,7 +58,8 @@ class Executor:
         self._current: Run | None = None
         self._closed = False
         self._crew = Crew([stream.name for stream in self._setup.program.streams])
-        self._finalizer = weakref.finalize(self, _abandon, self._crew, backend)
+        self._finalizer = weakref.finalize(self, _abandon, self._crew, backend, os.getpid())
+        self._process = os.getpid()
 
     def run(
         self,
@@ -82,6 +84,7 @@ class Executor:
 
         Raises :class:`ExecutionError` where an op or a source raises, :class:`UsageError` for what does not fit.
         """
+        _check_seconds(timeout=timeout, watchdog=watchdog)
         with _Entered(self, inputs, {**(counts or {}), **more}, trace) as run:
             self._start(run)
             self._attend(run, timeout, watchdog, on_stall, on_progress)
@@ -106,6 +109,9 @@ class Executor:
         At most ``ahead`` results wait to be fetched (without it: as many as the loop's longest ring has slots); then
         the sink's stream waits, and with it, ring by ring, the source. Leaving the loop early stops the run.
         """
+        _check_seconds(timeout=timeout)
+        if ahead is not None and (isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1):
+            raise refuse("R107", f"`ahead` is {ahead!r}, and at least one result must find room", help="write ahead=1")
         params = list(self._setup.plan.params)
         if source:
             if len(source) > 1 or len(params) != 1:
@@ -129,15 +135,26 @@ class Executor:
             run.end_sources()
 
     def close(self) -> None:
-        """Stop what runs, end the threads, and give the buffers back. Closing twice does no harm."""
+        """Stop what runs, end the threads, and give the buffers back. Closing twice does no harm.
+
+        Called by a function that the executor runs, it only stops the run; the rest comes when that has ended.
+        """
         if self._closed:
             return
         self._closed = True
+        if self._process != os.getpid():
+            return  # threads and devices are the parent's
         self.stop(now=True)
+        if not self._crew.is_here:
+            self._shut()
+
+    def _shut(self) -> None:
+        """End the threads and give everything back, once."""
+        if not self._finalizer.detach():
+            return
         if self._crew.busy:
             self._crew.join(self.options.grace)
         self._crew.close(0.0 if self._crew.busy else self.options.grace)
-        self._finalizer.detach()
         self._setup.kept = None
         self._setup.backend.close()
 
@@ -268,8 +285,6 @@ class Executor:
             board, progress, taken = setup.board, setup.board.progress, setup.taken
             sink = find_sink(setup.plan, run.counts.sources, wanted)
             most = sink.depth if ahead is None else ahead
-            if most < 1:
-                raise refuse("R107", f"`ahead` is {most}, and at least one result must find room", help="write ahead=1")
             queue: deque[Any] = deque()
             stream = setup.stream_of[sink.op].number
             note_delivered = board.recorder(setup.delivered, (setup.consumer,))
@@ -314,6 +329,9 @@ class _Entered:
         executor = self.executor
         if executor._closed:
             raise refuse("R130", "the executor is closed", help="make a new one: schedule.executor(...)")
+        if executor._process != os.getpid():
+            headline = "the executor was made before this process was forked, and its threads are not here"
+            raise refuse("R133", headline, help="make a new one in this process: schedule.executor(...)")
         if not executor._busy.acquire(blocking=False):
             headline = "the executor is running already, and it runs one thing at a time"
             raise refuse("R131", headline, help="make one executor for each thread")
@@ -337,10 +355,14 @@ class _Entered:
         finally:
             executor._current = None
             executor._busy.release()
+            if executor._closed:  # by a function of the run
+                executor._shut()
 
 
-def _abandon(crew: Crew, backend: Backend) -> None:
+def _abandon(crew: Crew, backend: Backend, process: int) -> None:
     """Nobody has closed the executor, and nobody can any more."""
+    if process != os.getpid():
+        return
     crew.close(0.0)
     if not crew.busy:
         backend.close()
@@ -355,6 +377,13 @@ def _on_host_clock(setup: Setup, tape: Tape) -> Tape:
             marks.clear()
             marks.extend(timed)
     return tape
+
+
+def _check_seconds(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+            headline = f"`{name}` is {value!r}, and a number of seconds above 0 is needed"
+            raise refuse("R107", headline, help=f"write {name}=5.0, or leave it out")
 
 
 def _shortest(*pauses: float | None) -> float | None:

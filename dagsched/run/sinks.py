@@ -32,7 +32,11 @@ def find_sink(plan: Plan, sources: Iterable[str], wanted: str | None) -> Sink:
             headline = f"there is no op `{wanted}` in a loop, which could yield results"
             known = ", ".join(f"`{name}`" for name in homes) or "none"
             raise refuse("R108", headline, help=f"did you mean `{near}`?" if near else f"ops in loops are {known}")
-        return Sink(wanted, (), _depth(plan, homes[wanted]))
+        loop = homes[wanted]
+        if next(op for op in _body(loop) if op.name == wanted).kind not in (OpKind.COMPUTE, OpKind.HOST):
+            headline = f"op `{wanted}` calls no function, so that it yields no results"
+            raise refuse("R108", headline, loop.where, plan.source, help="name a host or compute op")
+        return Sink(wanted, (), _depth(plan, loop))
     loops = [item for item in plan.items if isinstance(item, Loop)]
     if not loops:
         raise refuse("R108", f"`{plan.name}` has no loop whose iterations could yield results", help="call run()")

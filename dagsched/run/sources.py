@@ -77,8 +77,11 @@ def _no_count(name: str, value: object) -> Exception:
     return refuse("R104", f"`{name}` is neither a count nor an iterable but of type `{kind}`", help=help_)
 
 
-def check_inputs(plan: Plan, inputs: Iterable[str]) -> None:
+def check_inputs(plan: Plan, inputs: object) -> None:
     """Refuse contents for what is no input of the plan (R109)."""
+    if not isinstance(inputs, Mapping):
+        headline = f"`inputs` is of type `{type(inputs).__name__}`, and a mapping from buffers to arrays is needed"
+        raise refuse("R109", headline, help='write inputs={"NAME": array}')
     known = [buffer.name for buffer in plan.buffers.values() if buffer.input]
     for name in (name for name in inputs if name not in known):
         near = closest(name, known)

@@ -57,7 +57,12 @@ class Storage:
         An array of the buffer's shape is converted to its dtype where that is of the same kind; bytes of the
         buffer's size are taken as they are; what a dynamic buffer gets is what is in use of it.
         """
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            shape = list(self.buffer.extents)
+            headline = f"`{source}` is no array for buffer `{self.buffer.name}`: {error}"
+            raise refuse("R110", headline, help=f"give an array of shape {shape}") from error
         apart = self.depth > 1 and array.ndim == len(self.buffer.extents) + 1 and array.shape[0] == self.depth
         for slot in range(self.depth):
             self._put_slot(slot, array[slot] if apart else array, source)

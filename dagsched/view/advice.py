@@ -160,6 +160,7 @@ ADVICE: dict[str, str] = {
     "R130": "make a new one",
     "R131": "make one executor for each thread",
     "R132": "wait until it ends, or make a new executor",
+    "R133": "make an executor in each process, after the fork",
     "R140": "remove `dynamic: true`, or run on `cpu`",
     "R150": "install the extra that the message names",
     "R151": "install a driver, such as PoCL for CPUs, or name another device",
