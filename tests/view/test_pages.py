@@ -40,7 +40,7 @@ WITHOUT: dict[str, str] = {
     "U004": "takes a machine without a renderer",
     "U006": "takes a terminal",
     "V111": "the compiler checks the limits before the verifier does",
-    **dict.fromkeys(("R140", "R150", "R151", "R153"), "takes a device, or an environment without one"),
+    **dict.fromkeys(("R133", "R140", "R150", "R151", "R153"), "takes a device, or an environment without one"),
     **dict.fromkeys(
         ("V100", "V101", "V102", "V103", "V104", "V105", "V106", "V107", "V108", "V110", "V201"),
         "says that dagsched has made a wrong schedule",
