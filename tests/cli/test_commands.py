@@ -101,11 +101,13 @@ def test_too_many_events_for_the_device(cli: Cli, tmp_path: Path) -> None:
         "device: {name: tiny, engines: {up: {kind: h2d}, down: {kind: d2h}, core: {kind: compute}}, "
         "limits: {events: 1}}\n"
     )
-    (tmp_path / "p.yaml").write_text(GOOD.replace("params:", device + "params:"))
+    (tmp_path / "p.yaml").write_text(GOOD.replace("params:", device + "streams: {policy: engine}\nparams:"))
     result = cli("compile", "p.yaml", "-o", "out")
     assert result.status == 2, result
     assert "C102" in result.err
     assert not (tmp_path / "out").exists()
+    (tmp_path / "p.yaml").write_text(GOOD.replace("params:", device + "params:"))
+    assert "policy single" in cli("compile", "p.yaml", "-o", "out").out  # the one that needs no event
 
 
 # check
