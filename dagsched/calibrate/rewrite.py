@@ -1,12 +1,14 @@
 """Write times into a plan's own text: one value an op, and nothing else changes.
 
 A ``time`` that is there is replaced, and so is ``work``, which says the same in another way; elsewhere the key is
-added: behind the op's last one in ``{ }``, on a line of its own in block style. Invariant: the text reads back as the
-same plan with those times.
+added: behind the op's last one in ``{ }``, on a line of its own in block style. A value that others share
+(``&time 1 ms`` and ``*time``) keeps its anchor, and ops that are not measured get the old value in place of the alias.
+Invariant: the text reads back as the same plan with those times.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -26,10 +28,13 @@ def write_times(source: Source, times: Mapping[str, float]) -> str:
     ops = root.get("ops")
     assert ops is not None
     edits = []
+    replaced = {id(item.get("time")) for item in _op_nodes(ops) if _name(item) in times and not _alias(item)}
     for item in _op_nodes(ops):
-        name = _name(item)
+        name, stated = _name(item), item.get("time")
         if name in times:
             edits.append(_edit(source.text, item, time_text(times[name])))
+        elif stated is not None and _alias(item) and id(stated) in replaced:
+            edits.append(_in_place(source.text, item, stated.raw))
     text = apply_edits(source.text, edits)
     changed = Source(source.name, text)
     again, _ = plan_from_node(load_node(changed), changed)
@@ -61,7 +66,7 @@ def _edit(text: str, item: Node, time: str) -> Edit:
     written = f'"{time}"' if quoted else time
     stated = item.get("time")
     if stated is not None:
-        return Edit(stated.start, stated.end, written)
+        return _in_place(text, item, written)
     pair = f'"time": {written}' if quoted else f"time: {written}"
     work = item.by_key.get("work")
     if work is not None:
@@ -75,6 +80,24 @@ def _edit(text: str, item: Node, time: str) -> Edit:
     end -= end > 0 and text[end - 1] == "\r"
     indent = " " * (key.where.column - 1)
     return Edit(end, end, f"{newline_of(text)}{indent}{pair}")
+
+
+def _alias(item: Node) -> bool:
+    """Whether an op's ``time`` is an alias: the value stands before its key then."""
+    stated, key = item.get("time"), item.key("time")
+    return stated is not None and key is not None and stated.start < key.start
+
+
+def _in_place(text: str, item: Node, written: str) -> Edit:
+    """Another value for an op's ``time``; an anchor stays, an alias goes."""
+    stated, key = item.get("time"), item.key("time")
+    assert stated is not None and key is not None
+    if _alias(item):
+        alias = re.compile(r"\s*:\s*(\*[^\s,\[\]{}]+)").match(text, key.end)
+        if alias is not None:
+            return Edit(alias.start(1), alias.end(1), written)
+    anchor = re.compile(r"(&[^\s,\[\]{}]+\s+)?").match(text, stated.start)
+    return Edit(anchor.end() if anchor else stated.start, stated.end, written)
 
 
 def _end_of(node: Node) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,12 +67,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _read(name: str) -> str:
-    """A trace's text; these files may be far larger than plans."""
+    """A trace's text, unpacked where it is a gzip file (as torch writes); these files may be far larger than plans."""
     try:
-        return Path(name).read_bytes().decode("utf-8-sig")
+        data = Path(name).read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError([Diagnostic("U001", f"`{name}` cannot be read: {reason}")]) from None
+    try:
+        if data.startswith(b"\x1f\x8b"):
+            import gzip
+
+            data = gzip.decompress(data)
+        return data.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error):
+        raise UsageError([Diagnostic("K101", f"`{name}` is a gzip file that cannot be unpacked")]) from None
     except ValueError:
         raise UsageError([Diagnostic("K101", f"`{name}` is no trace that is known: it is not UTF-8 text")]) from None
 

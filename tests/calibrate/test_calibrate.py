@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -186,3 +187,37 @@ def test_the_command(
     assert data["times"][0]["op"] == "resize"
     assert cli("calibrate", "plan.yaml", "--trace", "none.csv").status == 2
     assert "U002" in cli("calibrate", "plan.yaml", "--trace", "trace.csv", "--map", "infer").err
+
+
+@pytest.mark.parametrize(
+    ("measured", "first", "second", "third"),
+    [
+        ("a", "&t 5 ms", "1 ms", "1 ms"),
+        ("b", "&t 1 ms", "5 ms", "*t"),
+        ("abc", "&t 5 ms", "5 ms", "5 ms"),
+    ],
+)
+def test_shared_times_come_apart(measured: str, first: str, second: str, third: str) -> None:
+    """An anchor stays where it is; an alias is written out where it would no longer mean the same."""
+
+    def text(*times: str) -> str:
+        ops = "".join(
+            f"  - {{compute: {n}, writes: [x], time: {time}}}  # {n}\n" for n, time in zip("abc", times, strict=True)
+        )
+        return f"dagsched: 1\nname: shared\nbuffers: {{x: {{place: device, size: 8, output: true}}}}\nops:\n{ops}"
+
+    written = write_times(Source("p.yaml", text("&t 1 ms", "*t", "*t")), dict.fromkeys(measured, 0.005))
+    assert written == text(first, second, third)
+
+
+def test_packed_traces(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    """The torch profiler writes `.json.gz`; half of such a file is no trace."""
+    trace = {"traceEvents": [{"ph": "X", "name": "infer", "cat": "kernel", "ts": 0, "dur": 5000}]}
+    packed = gzip.compress(json.dumps(trace).encode())
+    (tmp_path / "t.json.gz").write_bytes(packed)
+    (tmp_path / "half.json.gz").write_bytes(packed[: len(packed) // 2])
+    plan = str(Path(__file__).parents[2] / "examples" / "detector.yaml")
+    assert "time: 5 ms" in cli("calibrate", plan, "--trace", str(tmp_path / "t.json.gz")).out
+    bad = cli("calibrate", plan, "--trace", str(tmp_path / "half.json.gz"))
+    assert bad.status == 2
+    assert "gzip" in bad.err
