@@ -27,7 +27,7 @@ from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
 from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
 from dagsched.emit.lower import list_calls
-from dagsched.emulator.build import NEWER, Emulator, build_emulator
+from dagsched.emulator.build import Emulator, build_emulator
 from dagsched.emulator.driver import write_driver
 from dagsched.emulator.meaning import Meaning, execute, final
 
@@ -49,7 +49,7 @@ RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
 class Program:
     """A built program and all that is needed to judge what it does.
 
-    ``phases`` are those of the plan's loops that it captures in graphs (:class:`dagsched.emulator.meaning.Meaning`).
+    ``phases`` are those of the loops that it captures in graphs (see :class:`dagsched.emulator.meaning.Meaning`).
     """
 
     path: Path
@@ -96,7 +96,7 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
         headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
-        help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else NEWER
+        help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else None
         raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
     return Program(path, compiled, calls, names, emulator, phases)
 
@@ -142,19 +142,13 @@ def run_program(
         )
     except subprocess.TimeoutExpired:
         headline = f"the emitted program did not end within {timeout:g} s (seed {seed})"
-        raise UsageError([Diagnostic("R305", headline, help=_more_time(timeout, counts))]) from None
+        raise UsageError([Diagnostic("R305", headline, help="run fewer iterations: `--count`")]) from None
     answer: dict[str, Any] = {"code": 0, "failure": "", "alive": 0}
     if done.stdout.strip().startswith("{"):
         answer = json.loads(done.stdout)
     return Outcome(
         seed, done.returncode, answer["code"], answer["failure"], answer["alive"], done.stderr.strip(), folder
     )
-
-
-def _more_time(timeout: float, counts: Mapping[str, int]) -> str:
-    more = f"give it more time: `--timeout {10 * timeout:g}`"
-    fewer = [f"`--count {name}={max(1, count // 10)}`" for name, count in counts.items() if count > 1]
-    return f"{more}, or run fewer iterations: {' '.join(fewer)}" if fewer else more
 
 
 def judge(program: Program, meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
@@ -240,8 +234,9 @@ def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:
     if outcome.status != 0:
         faults.append(f"it ended with status {outcome.status}: {outcome.talk[:300]}")
     elif outcome.code == 0:
-        headline = f"the fault was not met: the run makes no such call (seed {outcome.seed})"
-        return [Diagnostic("R306", headline, help="name an iteration that the run has, or run more: `--count NAME=N`")]
+        return [
+            Diagnostic("R306", "the fault was not met: the run makes no such call", help="name an op and iteration")
+        ]
     elif outcome.code != code:
         faults.append(f"it returned {outcome.code} instead of {code}")
     if outcome.alive:

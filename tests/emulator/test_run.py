@@ -5,35 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dagsched.cli.main import main
-from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
 from dagsched.emulator.meaning import execute
 from dagsched.emulator.run import Program, build_program, judge, judge_fault, run_program
-from dagsched.schedule.model import AnyStep, EventStep, LoopStep
 from tests.emit.pipelines import PLANS, read
 from tests.emit.random_plans import random_pipelines
+from tests.emulator.test_judges import leave_out
 
 DETECTOR = str(PLANS / "detector.yaml")
-
-
-def _without_wait(steps: tuple[AnyStep, ...], left: list[int]) -> tuple[AnyStep, ...]:
-    """The steps without the wait of this number (counted down in ``left``)."""
-    kept: list[AnyStep] = []
-    for step in steps:
-        if isinstance(step, LoopStep):
-            step = replace(step, steps=_without_wait(step.steps, left))
-        elif isinstance(step, EventStep) and step.action == "wait":
-            left[0] -= 1
-            if left[0] == -1:
-                continue
-        kept.append(step)
-    return tuple(kept)
 
 
 @pytest.mark.parametrize(("name", "target"), [("mixed", "acl-cpp"), ("regions", "cuda-cpp")])
@@ -53,9 +37,7 @@ def test_right_programs_are_found_right(name: str, target: str, tmp_path: Path) 
 def test_a_missing_wait_is_found_with_every_seed(wait: int, tmp_path: Path) -> None:
     """Without ThreadSanitizer: results or the trace tell."""
     compiled = compile_plan(read(PLANS / "detector.yaml"))
-    steps = _without_wait(compiled.schedule.steps, [wait])
-    wrong: Compiled = replace(compiled, schedule=replace(compiled.schedule, steps=steps))
-    program = build_program(wrong, tmp_path)
+    program = build_program(leave_out(compiled, wait), tmp_path)
     meaning = execute(compiled.plan, {"frames": 4})
     codes = set()
     for seed in range(8):
@@ -121,7 +103,7 @@ def test_the_command_tells_of_the_fault(capsys: pytest.CaptureFixture[str]) -> N
         (["--count", "frame=1"], "R103", "write `--count frames=1`"),
         (["--tsan", "--asan"], "U002", "run twice"),
         (["--repeat", "3"], "U002", "--keep DIR"),
-        (["--target", "pyacl"], "U002", "there are acl-cpp, cuda-cpp"),
+        (["--target", "pyacl"], "U002", "there are acl-cpp, cuda-cpp, acl-graph, cuda-graph"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], code: str, help_: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def launch(stream, name):
 ACL = "\nassert rt.aclInit(None) == 0 and rt.aclrtSetDevice(0) == 0\n"
 
 
-def _run(text: str, library: str = "ascendcl", **variables: str) -> tuple[int, list[str], str]:
+def run_python(text: str, library: str = "ascendcl", **variables: str) -> tuple[int, list[str], str]:
     """The exit status of a program, its lines, and what was said."""
     opening = OPENING.replace("LIBRARY", repr(library)) + (ACL if library == "ascendcl" else "")
     import os
@@ -42,7 +42,7 @@ def _run(text: str, library: str = "ascendcl", **variables: str) -> tuple[int, l
 
 
 def test_the_host_may_not_touch_device_memory() -> None:
-    status, _, said = _run("d = handle('aclrtMalloc', c_size_t(100), 0)\nctypes.memset(d, 1, 4)")
+    status, _, said = run_python("d = handle('aclrtMalloc', c_size_t(100), 0)\nctypes.memset(d, 1, 4)")
     assert status == 86
     assert "the host touched device memory: only the device can" in said
     assert "byte 0 of device.0, a device block of 100 bytes" in said
@@ -56,7 +56,7 @@ kernel = Kernel(lambda _: ctypes.memset(rt.dagsched_emulator_device(d) + {}, 1, 
 rt.dagsched_emulator_launch(s, b'k', kernel, None, None)
 rt.aclrtSynchronizeStream(s)
 """
-    status, _, said = _run(text.replace("{}", "64"))
+    status, _, said = run_python(text.replace("{}", "64"))
     assert (status, "a task touched memory beyond the end of a block" in said) == (86, True)
 
 
@@ -68,13 +68,13 @@ rt.aclrtMemcpyAsync(d, c_size_t(64), h, c_size_t(64), 1, s)
 rt.aclrtFree(d)
 rt.aclrtSynchronizeStream(s)
 """
-    status, _, said = _run(text, DAGSCHED_EMU_SEED="1")
+    status, _, said = run_python(text, DAGSCHED_EMU_SEED="1")
     assert status == 86
     assert "a copy gets to device.0, which has been freed" in said
 
 
 def test_leaks_and_early_ends_are_told() -> None:
-    status, _, said = _run("s = handle('aclrtCreateStream'); e = handle('aclrtCreateEvent'); rt.aclFinalize()")
+    status, _, said = run_python("s = handle('aclrtCreateStream'); e = handle('aclrtCreateEvent'); rt.aclFinalize()")
     assert status == 0
     assert "aclFinalize: not released:\n  stream stream\n  event event@0" in said
 
@@ -84,7 +84,7 @@ def test_a_program_that_waits_for_ever_is_ended() -> None:
 s = handle('aclrtCreateStream'); e = handle('aclrtCreateEventWithFlag', c_uint32(1))
 rt.aclrtStreamWaitEvent(s, e); launch(s, 'never'); rt.aclrtSynchronizeStream(s)
 """
-    status, lines, said = _run(text)
+    status, lines, said = run_python(text)
     assert (status, lines) == (87, [])
     assert "stream stream stands at `wait event@0`, with 2 more behind it" in said
 
@@ -96,7 +96,7 @@ e = handle('aclrtCreateEventWithFlag', c_uint32(1))
 rt.aclrtStreamWaitEvent(s, e)
 rt.aclrtMemcpyAsync(d, c_size_t(8), ctypes.create_string_buffer(8), c_size_t(8), 1, s)
 """
-    assert _run(text)[0] == 87
+    assert run_python(text)[0] == 87
 
 
 def test_a_full_queue_blocks_the_host() -> None:
@@ -105,7 +105,7 @@ s = handle('aclrtCreateStream')
 for n in range(6): launch(s, str(n)); print('issued', n, sep='', flush=True)
 rt.aclrtSynchronizeStream(s)
 """
-    _, lines, _ = _run(text, DAGSCHED_EMU_SEED="1", DAGSCHED_EMU_QUEUE_DEPTH="2")
+    _, lines, _ = run_python(text, DAGSCHED_EMU_SEED="1", DAGSCHED_EMU_QUEUE_DEPTH="2")
     assert lines.index("0") < lines.index("issued2")
     assert lines.index("issued1") < lines.index("0")
 
@@ -127,7 +127,7 @@ rt.aclrtSynchronizeStream(s)
     ],
 )  # fmt: skip
 def test_error_codes(text: str, code: int) -> None:
-    _, lines, said = _run(f"print({text})", DAGSCHED_EMU_STREAMS="3", DAGSCHED_EMU_EVENTS="4")
+    _, lines, said = run_python(f"print({text})", DAGSCHED_EMU_STREAMS="3", DAGSCHED_EMU_EVENTS="4")
     assert lines == [str(code)], said
 
 
@@ -149,7 +149,7 @@ def test_a_capture_is_replayed_in_its_order(tmp_path: Path, capsys: pytest.Captu
     text += "print(rt.aclrtSynchronizeStream(a), rt.aclmdlRIDestroy(model), rt.aclFinalize() * 0)"
     for seed in ("0", "1", "2", "3"):
         trace = tmp_path / f"{seed}.json"
-        _, lines, _ = _run(text, DAGSCHED_EMU_SEED=seed, DAGSCHED_EMU_TRACE=str(trace))
+        _, lines, _ = run_python(text, DAGSCHED_EMU_SEED=seed, DAGSCHED_EMU_TRACE=str(trace))
         assert lines == ["0", *["first", "side", "last"] * 3, "0", "0", "0"]
         assert main(["check", str(trace)]) == 0
     assert "race" not in capsys.readouterr().out
@@ -165,7 +165,7 @@ def test_a_capture_is_replayed_in_its_order(tmp_path: Path, capsys: pytest.Captu
     ],
 )
 def test_what_a_capture_forbids(join: str, code: str) -> None:
-    _, lines, said = _run(CAPTURE.replace("JOIN", join))
+    _, lines, said = run_python(CAPTURE.replace("JOIN", join))
     assert lines == [code], said
 
 
@@ -184,7 +184,7 @@ launch(s, 'before'); rt.aclrtLaunchCallback(callback, None, 1, s); launch(s, 'af
 rt.aclrtSynchronizeStream(s); stop.append(1); server.join()
 """
     for seed in ("0", "1", "2"):
-        _, lines, said = _run(text, DAGSCHED_EMU_SEED=seed)
+        _, lines, said = run_python(text, DAGSCHED_EMU_SEED=seed)
         assert lines == ["before", "callback", "True", "after"], said
 
 
@@ -202,7 +202,7 @@ print(rt.cudaDeviceSynchronize())
     seen = {flags: set() for flags in "01"}  # type: dict[str, set[tuple[str, ...]]]
     for flags in "01":
         for seed in range(2, 9):
-            _, lines, said = _run(text.replace("FLAGS", flags), "cudart", DAGSCHED_EMU_SEED=str(seed))
+            _, lines, said = run_python(text.replace("FLAGS", flags), "cudart", DAGSCHED_EMU_SEED=str(seed))
             assert lines[-1] == "0", said
             seen[flags].add(tuple(lines[:-1]))
     assert seen["0"] == {("before", "default", "behind")}

@@ -44,8 +44,8 @@ void dagsched_emulator_register_model(uint32_t model, dagsched_operator run, voi
 /* The interleaving: equal seeds give equal ones, as far as the program's own threads allow. */
 void dagsched_emulator_seed(uint64_t seed);
 
-/* `TARGET[@I]:CODE[:call|task|lost]` or `FUNCTION#N:CODE`; "" takes all faults back. Returns 0, or -1 where it cannot be
- * read. */
+/* `TARGET[@I]:CODE[:call|task|lost]` or `FUNCTION#N:CODE`; "" takes all faults back, and what they broke is whole again.
+ * Returns 0, or -1 where it cannot be read. */
 int dagsched_emulator_inject(const char* fault);
 
 /* Of every `of` waits in a row, the one of this number is not made; -1: all are. */

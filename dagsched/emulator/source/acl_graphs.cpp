@@ -11,7 +11,7 @@ using namespace emu;
 namespace emu {
 namespace {
 
-std::map<const Graph*, std::shared_ptr<Graph>> models;
+std::map<const Graph*, std::shared_ptr<Graph>> captured;
 
 bool is_supported() {
   const char* text = std::getenv("DAGSCHED_EMU_CAPTURE");
@@ -19,8 +19,8 @@ bool is_supported() {
 }
 
 int find_model(aclmdlRI handle, std::shared_ptr<Graph>& graph) {
-  const auto at = models.find(static_cast<Graph*>(handle));
-  if (at == models.end()) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: that is no captured model");
+  const auto at = captured.find(static_cast<Graph*>(handle));
+  if (at == captured.end()) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: that is no captured model");
   graph = at->second;
   return ACL_SUCCESS;
 }
@@ -63,7 +63,7 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
   if (const std::string lost = find_unjoined(*graph); !lost.empty()) {
     return fail(ACL_ERROR_RT_STREAM_UNJOINED, "EE1016: stream " + lost + " was not joined to the capturing stream");
   }
-  models[graph.get()] = graph;
+  captured[graph.get()] = graph;
   *model = graph.get();
   return ACL_SUCCESS;
 }
@@ -114,7 +114,7 @@ aclError aclmdlRIDestroy(aclmdlRI handle) {
   std::shared_ptr<Graph> graph;
   if (const int code = find_model(handle, graph); code != ACL_SUCCESS) return code;
   close_graph(*graph);
-  models.erase(graph.get());
+  captured.erase(graph.get());
   return ACL_SUCCESS;
 }
 

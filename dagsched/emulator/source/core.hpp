@@ -42,7 +42,8 @@ struct Task {
   std::function<bool()> ready;     // with the lock: may it run? Empty: it may
   std::function<int()> work;       // without the lock: kDone, kMore (to be called again) or an error
   std::function<void()> finished;  // with the lock, once it is done, failed or dropped
-  bool essential = false;          // runs even where a failure drops what comes after it: records and waits
+  bool essential = false;          // runs even where a failure drops what comes after it: records and waits tell
+                                   // ThreadSanitizer what has ended
   int step = -1;                   // its step in the trace
   int fault = 0;                   // fails with this code instead of running
 };
@@ -76,6 +77,7 @@ struct Context {
   int device = 0;
   bool primary = false;
   int stopped = 0;  // the code of a failure after which nothing more is executed
+  bool (*breaks_on)(int code) = nullptr;  // whether a task's failure with this code leaves nothing that can be used
   struct Stream* default_stream = nullptr;
 };
 

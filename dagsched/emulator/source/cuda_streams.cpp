@@ -48,6 +48,12 @@ cudaError_t find_event(cudaEvent_t handle, EventPtr& event) {
   return event ? cudaSuccess : refuse(cudaErrorInvalidResourceHandle, "that is no event");
 }
 
+// After these the context is of no use: every call returns the error until the process ends.
+bool breaks_context(int code) {
+  static const int codes[] = {214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 720};
+  return std::find(std::begin(codes), std::end(codes), code) != std::end(codes);
+}
+
 cudaError_t captured(const Stream* stream, const char* what) {
   stream->capture->broken = true;
   return refuse(cudaErrorStreamCaptureUnsupported, std::string(what) + " of a stream that is being captured");
@@ -91,6 +97,7 @@ void begin() {
   catch_bad_accesses();
   if (w.contexts.empty()) {
     w.contexts.push_back(std::make_unique<Context>());
+    w.contexts.back()->breaks_on = breaks_context;
     std::atexit([] {
       const Guard guard(world().lock);
       write_trace();
@@ -160,12 +167,13 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaGetLastError(void) {
   const Guard guard(world().lock);
+  if (world().lost != 0) return static_cast<cudaError_t>(world().lost);
   return static_cast<cudaError_t>(std::exchange(here().last_error, 0));
 }
 
 cudaError_t cudaPeekAtLastError(void) {
   const Guard guard(world().lock);
-  return static_cast<cudaError_t>(here().last_error);
+  return static_cast<cudaError_t>(world().lost != 0 ? world().lost : here().last_error);
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {

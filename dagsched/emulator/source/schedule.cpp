@@ -74,14 +74,19 @@ void settle(Time until) {
 }
 
 void fail_stream(Stream* stream, int code) {
+  const Context* context = stream->context;
+  if (context != nullptr && context->breaks_on != nullptr && context->breaks_on(code)) {
+    if (world().lost == 0) world().lost = code;
+    return;
+  }
   if (stream->error == 0) stream->error = code;
   if (!stream->stops_on_failure || stream->context == nullptr) return;
   stream->context->stopped = code;
 }
 
 bool is_dropped(const Stream* stream, const Task& task) {
-  if (world().lost != 0) return true;
-  return stream->context != nullptr && stream->context->stopped != 0 && !task.essential;
+  if (task.essential) return false;
+  return world().lost != 0 || (stream->context != nullptr && stream->context->stopped != 0);
 }
 
 // One step of the head of the queue: all of it, or a piece.
