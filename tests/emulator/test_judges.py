@@ -72,7 +72,7 @@ def test_examples_are_right_in_every_target(
         assert [diagnostic.code for diagnostic in error.diagnostics] == ["E106"]
         assert name not in CAPTURED.get(target, set())
         return
-    for count in COUNTS if nightly else COUNTS[1:-1]:
+    for count in COUNTS if nightly else (1, 13):  # 13: three launches of four iterations
         counts = dict.fromkeys(compiled.plan.params, count)
         meaning = program.meaning(counts)
         for seed in (0, 1, 2, 3) if nightly else (2,):
