@@ -34,7 +34,11 @@ class UserModule:
     def _mapping(self, name: str) -> dict[str, Any]:
         value = getattr(self.functions, name, {})
         if callable(value):
-            value = value()
+            try:
+                value = value()
+            except Exception as error:
+                said = f"{type(error).__name__}: {error}"
+                raise refuse("R116", f"`{name}` of `{self.functions.__name__}` raised {said}") from error
         if not isinstance(value, Mapping):
             kind = type(value).__name__
             headline = f"`{name}` of module `{self.functions.__name__}` is of type `{kind}`, and a mapping is needed"
@@ -54,14 +58,14 @@ def load_module(name: str) -> UserModule:
         if here not in sys.path:
             sys.path.insert(0, here)
         return UserModule(importlib.import_module(name))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = str(error).strip().splitlines()
         said = f": {reason[0]}" if reason else ""
         headline = f"module `{name}` cannot be imported: {type(error).__name__}{said}"
         raise refuse("R115", headline, notes=_place(error), help=_how_to_try(name)) from error
 
 
-def _place(error: Exception) -> tuple[str, ...]:
+def _place(error: BaseException) -> tuple[str, ...]:
     """Where the user's code raised: nothing where the module was not even found."""
     if isinstance(error, SyntaxError) and error.filename:
         return (f"in {error.filename}:{error.lineno}",)

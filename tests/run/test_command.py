@@ -113,3 +113,12 @@ def test_a_timeout(cli: Cli, files: Path) -> None:  # noqa: F811
     result = cli("run", "pipeline.yaml", "--count", "n=100000", "--timeout", "0.2")
     assert result.status == 1
     assert "error[R203]: the run did not end within 0.2 s" in result.err
+
+
+def test_a_module_that_exits_or_whose_inputs_raise(files: Path, cli: Cli) -> None:  # noqa: F811 - the fixture
+    (files / "leaves.py").write_text("import sys; sys.exit(5)")
+    result = cli("run", str(files / "output.yaml"), "--functions", str(files / "leaves.py"), "--count=n=2")
+    assert result.status == 2 and "R115" in result.err and "SystemExit: 5" in result.err
+    (files / "lost.py").write_text("def inputs(): raise OSError('disk')\ndef scale(t, sums): pass\n")
+    result = cli("run", str(files / "output.yaml"), "--functions", str(files / "lost.py"), "--count=n=2")
+    assert result.status == 2 and "R116" in result.err and "OSError: disk" in result.err

@@ -30,7 +30,7 @@ from tests.run.meaning import Functions, inputs_of, require_meaning
 
 Take = Callable[[int], Any]
 COUNTS = (0, 1, 2, 5)
-RANDOM_PLANS = int(os.environ.get("DAGSCHED_RUN_PLANS", "30"))
+RANDOM_PLANS = int(os.environ.get("DAGSCHED_RUN_PLANS", "12"))
 """``make soak`` sets ten thousand."""
 
 
