@@ -57,6 +57,7 @@ class Executor:
         self._busy = threading.Lock()
         self._current: Run | None = None
         self._closed = False
+        self._left_behind = False
         self._crew = Crew([stream.name for stream in self._setup.program.streams])
         self._finalizer = weakref.finalize(self, _abandon, self._crew, backend, os.getpid())
         self._process = os.getpid()
@@ -152,7 +153,7 @@ class Executor:
         """End the threads and give everything back, once."""
         if not self._finalizer.detach():
             return
-        if self._crew.busy:
+        if self._crew.busy and not self._left_behind:  # after Ctrl-C nobody wants to wait a second time
             self._crew.join(self.options.grace)
         self._crew.close(0.0 if self._crew.busy else self.options.grace)
         self._setup.kept = None
@@ -245,7 +246,7 @@ class Executor:
     def _interrupt(self, run: Run, patience: float) -> None:
         """Ctrl-C, or the consumer has gone: stop, and wait a moment for what runs."""
         run.fail(RunStopped(Diagnostic("R204", "the run was interrupted")), None)
-        self._crew.join(patience)
+        self._left_behind = not self._crew.join(patience)
 
     def _result(self, run: Run) -> Result:
         setup, device, counts = self._setup, self.compiled.device, dict(self._setup.params)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -93,3 +98,16 @@ def test_inputs_that_are_none() -> None:
             executor.run(n=1, inputs=[1])
         with pytest.raises(UsageError, match=r"R110.*`table`"):
             executor.run(n=1, inputs={"table": [[1], [2, 3]]})
+
+
+def test_ctrl_c_does_not_wait_for_a_function_that_never_returns(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PIPELINE)
+    text = "import time\ndef read(a): pass\ndef work(x, y): print(1, flush=True); time.sleep(60)\ndef show(b): pass\n"
+    (tmp_path / "stuck.py").write_text(text)
+    words = [sys.executable, "-m", "dagsched", "run", "plan.yaml", "--functions", "stuck.py", "--count=n=9"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        began = monotonic()
+        assert process.wait(30) == 130
+        assert monotonic() - began < 5  # about half a second on a quiet machine, ten without care
