@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dagsched.plan.expressions import Binary, Call, Expr, ExpressionError, Int, evaluate
+from dagsched.plan.expressions import Binary, Call, Expr, ExpressionError, Int, evaluate, names_in
 from dagsched.plan.model import Access, Buffer, Mode, Op, Plan
 from dagsched.plan.regions import Box, box_of, intersect, is_inside, moves_with, subtract, whole_box
 from dagsched.plan.segments import Segment
@@ -158,6 +158,8 @@ def _follow(
     reference, ring = Storage(), Storage()
     cuts = _cut_counts(segments, touches, depth, counts)
     newest = -1
+    last = max((number for number, rows in enumerate(touches) if rows), default=-1)
+    ends = _reachable_counts(segments[last], params, counts[last]) if buffer.output and depth > 1 else frozenset[int]()
 
     def fault(kind: str, touch: Touch, iteration: int, version: int) -> Fault:
         return Fault(kind, touch.op, touch.access, iteration, version, tuple(params.items()))
@@ -195,9 +197,27 @@ def _follow(
                     reference.write(key, box, tag)
                     ring.write(slot, box, tag)
                     newest = version
+            if number == last and warm and iteration + 1 in ends and newest >= 0:
+                end = _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
+                if end:
+                    return end
     if buffer.output and newest >= 0:
         return _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
     return None
+
+
+def _reachable_counts(segment: Segment, params: dict[str, int], most: int) -> frozenset[int]:
+    """The counts of a loop up to ``most`` that values of its parameter give: a run can end behind any of them."""
+    count = segment.loop.count if segment.loop else Int(1)
+    names = names_in(count)
+    if len(names) != 1:
+        return frozenset()
+    (name,) = names
+    values = range(min(most, MAX_FOLLOWED) + 1)
+    try:
+        return frozenset(evaluate(count, {**params, name: value}) for value in values)
+    except ExpressionError:
+        return frozenset()
 
 
 def _compare(

@@ -164,7 +164,9 @@ def describe_fault(plan: Plan, buffer: Buffer, fault: Fault, depth: int) -> Diag
         code = "P211" if buffer.ring.depth is not None else "P212"
         headline = f"`{buffer.name}` cannot be a ring of {max(depth, buffer.ring.min)}: its final contents would differ"
         notes = [f"`{buffer.name}` is an output, and its newest version does not hold all that the plan leaves in it"]
-        help_ = f"use `ring: 1` for `{buffer.name}`, or let its last writer write all of it"
+        named = any(a.version is not None for op in plan.ops() for a in op.accesses if a.buffer == buffer.name)
+        other = "name no versions of it" if named else f"use `ring: 1` for `{buffer.name}`"
+        help_ = f"let the last writer of `{buffer.name}` write all of it, or {other}"
     else:
         code = "P211" if buffer.ring.depth is not None else "P212"
         reader = f"`{fault.op.name}` would see other contents"

@@ -206,3 +206,15 @@ def test_an_output_is_no_ring_whose_newest_slot_lacks_a_part(ring: str, expected
     assert fault(buffers, ops)[0] == expected
     auto = plan_of(buffers.replace(f"ring: {ring}", "ring: auto"), ops)
     assert depths(auto) == {"b": 1}
+
+
+def test_an_output_is_judged_at_every_end_that_a_count_can_have() -> None:
+    """Only where `n` ends in the slot that the first op wrote to is something left that the newest version lacks."""
+    buffers = "b: {place: device, shape: [4, 6], dtype: uint8, ring: %s, input: true, output: true}"
+    ops = (
+        "- {name: z, fill: {to: 'b@0[1:3]'}}\n"
+        "- loop: i\n  count: n\n  ops:\n  - {name: w, compute: f, writes: ['b[:, 0:2]']}"
+    )
+    assert fault(buffers % 5, ops)[0] == "P211"
+    whole = ops.replace("b[:, 0:2]", "b")
+    assert depths(plan_of(buffers % 5, whole)) == {"b": 5}
