@@ -58,7 +58,7 @@ nightly: $(VENV)/.installed-dev
 
 # 300 random plans emitted, built, run on the emulator and compared with their meaning (half an hour or so).
 random-runs: $(VENV)/.installed-dev
-	DAGSCHED_RANDOM_RUNS=300 $(BIN)/pytest -q tests/emulator/test_run.py -k random $(PYTEST_FLAGS)
+	$(BIN)/pytest -q tests/emulator/test_run.py -k random_plans --hypothesis-profile nightly $(PYTEST_FLAGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

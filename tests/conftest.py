@@ -32,6 +32,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="rewrite the files under tests/golden")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is marked ``nightly`` takes long and is run by ``make nightly``."""
+    if config.getoption("--hypothesis-profile") == "nightly":
+        return
+    late = [item for item in items if item.get_closest_marker("nightly")]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """``golden(name, text)``: the text must equal the file ``tests/golden/name``."""

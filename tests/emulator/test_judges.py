@@ -20,9 +20,14 @@ from tests.emit.pipelines import EXAMPLES, read
 
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
 COUNTS = (0, 1, 2, 7, 100)
-CELLS = [(name, target) for name in NAMES for target in TARGETS]
 USUAL = {("denoise", "acl-graph"), ("denoise", "cuda-graph")}
 """What is run by default: the rest of the programs are run by ``test_run.py`` and the tests of emitted code."""
+
+CELLS = [
+    pytest.param(name, target, marks=() if (name, target) in USUAL else pytest.mark.nightly)
+    for name in NAMES
+    for target in TARGETS
+]
 
 CAPTURED = {"acl-graph": {"denoise"}, "cuda-graph": {"denoise", "detector"}}
 """Examples that the target must be able to capture."""
@@ -63,8 +68,6 @@ def test_examples_are_right_in_every_target(
     name: str, target: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     nightly = is_nightly(request)
-    if not nightly and (name, target) not in USUAL:
-        pytest.skip("`make nightly` runs it")
     compiled = compile_plan(read(EXAMPLES / f"{name}.yaml"))
     try:
         program = build_program(compiled, tmp_path, target, "thread" if nightly else None)
@@ -81,14 +84,13 @@ def test_examples_are_right_in_every_target(
             assert outcome.alive == 0
 
 
+@pytest.mark.nightly  # test_run.py leaves out a few
 @pytest.mark.parametrize("name", ["detector", "video"])
-def test_the_loss_of_any_wait_is_caught(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_loss_of_any_wait_is_caught(name: str, tmp_path: Path) -> None:
     """By ThreadSanitizer, the results or the trace, within eight seeds."""
     compiled = compile_plan(read(EXAMPLES / f"{name}.yaml"))
     waits = waits_of(compiled)
     assert waits > 1
-    if not is_nightly(request):
-        pytest.skip("`make nightly` runs it; `test_run.py` leaves out a few")
     for wait in range(waits):
         folder = tmp_path / str(wait)
         folder.mkdir()
@@ -98,12 +100,12 @@ def test_the_loss_of_any_wait_is_caught(name: str, tmp_path: Path, request: pyte
         assert any(judge(program, meaning, run_program(program, counts, seed)) for seed in range(8)), wait
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "add_one" else pytest.mark.nightly) for name in NAMES]
+)
 def test_every_op_takes_every_fault(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Of the call, of the device, and its loss; by default of one op of an example without loops."""
     nightly = is_nightly(request)
-    if not nightly and name != "add_one":
-        pytest.skip("`make nightly` runs it")
     compiled = compile_plan(read(EXAMPLES / f"{name}.yaml"))
     program = build_program(compiled, tmp_path, "acl-cpp", "address")
     counts = dict.fromkeys(compiled.plan.params, 2)

@@ -114,9 +114,7 @@ server = threading.Thread(target=serve); server.start()
 ident = ctypes.c_uint64(server.ident)
 kept.append(ctypes.CFUNCTYPE(None, c_void_p)(lambda _: print('callback', flush=True)))
 print(rt.aclrtSubscribeReport(ident, s), rt.aclrtSubscribeReport(ident, s), flush=True)
-rt.aclrtLaunchCallback(kept[-1], None, 0, s); rt.aclrtSynchronizeStream(s)
-import time
-deadline = time.time() + 20
+rt.aclrtLaunchCallback(kept[-1], None, 1, s); rt.aclrtSynchronizeStream(s)  # 1: the stream waits for it
 print(rt.aclrtUnSubscribeReport(ident, s), rt.aclrtLaunchCallback(kept[-1], None, 1, s), flush=True)
 print(rt.aclrtUnSubscribeReport(ident, s))
 stop.append(1); server.join()

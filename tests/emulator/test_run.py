@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -124,9 +123,9 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "error[R301]" in capsys.readouterr().err
 
 
-@pytest.mark.skipif("DAGSCHED_RANDOM_RUNS" not in os.environ, reason="`make random-runs` runs 300 of them")
+@pytest.mark.nightly  # and `make random-runs`
 def test_random_plans(tmp_path: Path) -> None:
-    for pipeline in random_pipelines(first=9000, count=int(os.environ.get("DAGSCHED_RANDOM_RUNS", "300"))):
+    for pipeline in random_pipelines(first=9000, count=300):
         folder = tmp_path / pipeline.plan.name
         folder.mkdir()
         program = build_program(pipeline.compiled, folder)

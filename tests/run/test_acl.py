@@ -64,7 +64,8 @@ def _compare(acl: Any, compiled: Compiled, counts: tuple[int, ...], trace: int =
             result = executor.run(counts=params, inputs=inputs_of(compiled.plan), timeout=60)
             require_meaning(compiled, params, functions.log, result.outputs)
             for span in result.trace.spans:
-                assert -1e-3 <= span.start <= span.end + 1e-4 <= result.seconds + 2e-3
+                # two clocks, matched where the run began: a busy machine can set them some milliseconds apart
+                assert -1e-3 <= span.start <= span.end + 1e-4 <= result.seconds + 0.1
 
 
 @pytest.mark.parametrize("name", ["batches", "chunks", "detector", "once", "regions", "shifted"])

@@ -73,7 +73,8 @@ def _compare(compiled: Any, seed: int, counts: tuple[int, ...]) -> None:
             params = dict.fromkeys(compiled.plan.params, count)
             result = executor.run(counts=params, inputs=inputs_of(compiled.plan), timeout=60)
             require_meaning(compiled, params, functions.log, result.outputs)
-            assert all(0 <= span.start <= span.end <= result.seconds + 1e-3 for span in result.trace.spans)
+            # two clocks, matched where the run began: a busy machine can set them some milliseconds apart
+            assert all(-0.1 <= span.start <= span.end <= result.seconds + 0.1 for span in result.trace.spans)
 
 
 @pytest.mark.parametrize("name", ["batches", "chunks", "detector", "mixed", "once", "regions", "shifted"])
