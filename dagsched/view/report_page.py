@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from dagsched.compiled import Compiled
 from dagsched.diagnostics import DagschedError, Diagnostic
-from dagsched.plan.expressions import Int, add, expression_text
+from dagsched.plan.expressions import Int, add, expression_text, names_in
 from dagsched.plan.model import Loop
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, Schedule
 from dagsched.timeline import Timeline
@@ -27,6 +27,9 @@ MAX_OPS = 60
 MAX_WAITS = 300
 MAX_COMMANDS = 20_000
 """Commands beyond which only the first iterations are simulated."""
+READABLE = 32
+"""More iterations of a loop than these are too thin to see: fewer are shown."""
+
 _ITERATIONS = 12
 
 _STYLE = """\
@@ -169,10 +172,11 @@ def _predict(compiled: Compiled) -> tuple[Timeline, str]:
                 steps[-1] = replace(step, hi=add(step.lo, _ITERATIONS))
                 note = f"the first {_ITERATIONS} of {count:,} iterations of loop {step.index}"
                 break
+    counted = {name for step in schedule.steps if isinstance(step, LoopStep) for name in names_in(step.hi)}
     counts = {
         name: _ITERATIONS
         for name, value in schedule.params.items()
-        if value is None or value * len(schedule.steps) > MAX_COMMANDS
+        if value is None or value * len(schedule.steps) > MAX_COMMANDS or (name in counted and value > READABLE)
     }
     return predict_timeline(replace(schedule, steps=tuple(steps)), compiled.resolved, compiled.device, counts), note
 
