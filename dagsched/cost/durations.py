@@ -55,8 +55,17 @@ def op_cost(op: Op, plan: Plan, device: Device) -> OpCost:
 
 
 def op_costs(plan: Plan, device: Device) -> dict[str, OpCost]:
-    """The cost of every op of a plan, by name."""
-    return {op.name: op_cost(op, plan, device) for op in plan.ops()}
+    """The cost of every op of a plan, by name; raises :class:`PlanError` with all that :func:`op_cost` finds wrong."""
+    costs: dict[str, OpCost] = {}
+    findings: list[Diagnostic] = []
+    for op in plan.ops():
+        try:
+            costs[op.name] = op_cost(op, plan, device)
+        except PlanError as error:
+            findings += error.diagnostics
+    if findings:
+        raise PlanError(findings)
+    return costs
 
 
 def moved_bytes(access: Access, plan: Plan) -> int:

@@ -234,3 +234,18 @@ def test_mistakes_in_peaks(flops: str, help_: str) -> None:
     (found,) = raised.value.diagnostics
     assert found.code == "D105"
     assert found.help is not None and help_ in found.help
+
+
+def test_all_wrong_engines_are_told_at_once() -> None:
+    text = """
+dagsched: 1
+buffers: {x: {place: device, size: 64, output: true}}
+ops:
+  - {name: a, compute: f, writes: [x], engine: nowhere}
+  - {name: b, compute: f, updates: [x], engine: host}
+  - {name: c, compute: f, updates: [x], cores: 1000000}
+"""
+    plan = read_plan(Source("wrong.yaml", text))
+    with pytest.raises(PlanError) as caught:
+        op_costs(plan, load_device("ascend-910b"))
+    assert [finding.code for finding in caught.value.diagnostics] == ["D120", "D121", "D122"]
