@@ -8,18 +8,6 @@ from __future__ import annotations
 from dagsched.choice.problem import Problem
 
 
-def find_heads(problem: Problem) -> list[int]:
-    """Ticks before which an op cannot start: its longest chain of predecessors, and the host's calls for them."""
-    ticks, issue = problem.ticks, problem.issue
-    heads: list[int] = []
-    depth: list[int] = []
-    for row in problem.before:
-        level = 1 + max((depth[p] for p in row), default=0)
-        depth.append(level)
-        heads.append(max(max((heads[p] + ticks[p] for p in row), default=0), level * issue))
-    return heads
-
-
 def find_tails(problem: Problem) -> list[int]:
     """Ticks that must pass between an op's end and the end of the run: its longest chain of successors."""
     ticks = problem.ticks

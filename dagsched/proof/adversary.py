@@ -12,7 +12,7 @@ is made as short as it can be. Then every wait is dropped in turn, to see what i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dagsched.plan.model import Plan
@@ -243,8 +243,3 @@ class _Attack:
 
 def _counts(subject: Subject) -> str:
     return ", ".join(f"{name} = {value}" for name, value in subject.program.env.items()) or "of the file"
-
-
-def environments_of(schedule: Schedule, counts: Sequence[int] = ()) -> list[dict[str, int]]:
-    """The counts that :func:`attack_schedule` tries."""
-    return choose_environments(schedule, counts)

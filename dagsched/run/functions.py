@@ -172,8 +172,3 @@ def _unknown(
     if near in known[: len(op.accesses)]:
         return fault(headline, f"call the parameter `{near}`, or write `args: {{{parameter}: {near}}}` in the plan")
     return fault(headline, f"its parameters can be {', '.join(f'`{n}`' for n in dict.fromkeys(known))}")
-
-
-def item_takers(plugs: Mapping[str, Plug]) -> set[str]:
-    """The ops whose functions take a source's items."""
-    return {op for op, plug in plugs.items() if plug.item}
