@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dagsched.choice.problem import Candidate, Problem
 from dagsched.cost.queues import Tasks, run_queues
+from dagsched.hazards.clocks import make_clock
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,8 +36,9 @@ def find_waits(problem: Problem, candidate: Candidate) -> list[list[int]]:
     place = [0] * len(problem)
     for position, op in enumerate(candidate.order):
         place[op] = position
-    clocks = [[-1] * width for _ in range(width)]
-    known: list[list[int]] = clocks[:1] * len(problem)
+    start, join = make_clock(width)
+    clocks = [start] * width
+    known = [start] * len(problem)
     waits: list[list[int]] = []
     for position, op in enumerate(candidate.order):
         own = stream_of[op]
@@ -49,7 +51,7 @@ def find_waits(problem: Problem, candidate: Candidate) -> list[list[int]]:
             for earlier in unseen:
                 if place[earlier] > clock[stream_of[earlier]]:
                     kept.append(earlier)
-                    clock = list(map(max, clock, known[earlier]))
+                    clock = join(clock, known[earlier])
         if not kept:
             clock = clock.copy()
         clock[own] = position

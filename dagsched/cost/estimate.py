@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dagsched.cost.model import CallCosts
 from dagsched.cost.queues import TICKS, Tasks, run_queues, to_ticks
+from dagsched.hazards.clocks import Clock, make_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,9 @@ def find_waits(instances: Sequence[Instance]) -> list[tuple[int, ...]]:
     newest predecessor to the oldest, one is implied exactly when the clock gathered so far has reached it.
     """
     width = 1 + max((instance.stream for instance in instances), default=-1)
-    clocks = [[-1] * width for _ in range(width)]  # per stream: the newest instance of each stream that it is behind
-    snapshots: list[list[int]] = []
+    start, join = make_clock(width)
+    clocks = [start] * width  # per stream: the newest instance of each stream that it is behind
+    snapshots: list[Clock] = []
     waits: list[tuple[int, ...]] = []
     for position, instance in enumerate(instances):
         stream = instance.stream
@@ -82,7 +84,7 @@ def find_waits(instances: Sequence[Instance]) -> list[tuple[int, ...]]:
             if predecessor <= clock[instances[predecessor].stream]:
                 continue
             kept.append(predecessor)
-            clock = list(map(max, clock, snapshots[predecessor]))
+            clock = join(clock, snapshots[predecessor])
             clock[instances[predecessor].stream] = predecessor
         if not kept:
             clock = clock.copy()

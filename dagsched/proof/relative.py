@@ -13,9 +13,10 @@ be told anew in every iteration, as far as that loop went.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dagsched.proof.clocks import Instance
+from dagsched.proof.clocks import MANY_STREAMS, Clock, Instance
 from dagsched.proof.instances import Box
 
 if TYPE_CHECKING:
@@ -75,18 +76,13 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
     reaches = _reaches(run)
     past = [(key, tuple(map(name, row[-reaches[key] :]))) for key, row in sorted(run.past.items()) if key in reaches]
     waiting = sorted((instance for instance, _, _ in run.issued.values()), key=name)
-    lines: list[list[Instance]] = [[] for _ in run.clocks.host]
+    lines: list[list[Instance]] = [[] for _ in range(run.clocks.streams)]
     for instance in live.values():
         lines[instance.stream].append(instance)
     for line in lines:
         line.sort(key=lambda instance: instance.position)
     known = tuple(tuple(map(name, line)) for line in lines)
-    positions = [[instance.position for instance in line] for line in lines]
-
-    def told_by(clock: list[int]) -> tuple[int, ...]:
-        """How many of each stream's instances that still matter a clock knows to be done."""
-        return tuple(map(bisect_right, positions, clock))
-
+    told_by = _make_teller([[instance.position for instance in line] for line in lines])
     ahead = tuple((name(instance), told_by(instance.clock)) for instance in waiting)
     clocks = [*run.clocks.clocks, run.clocks.host]
     handles = []
@@ -110,6 +106,22 @@ def relative_state(run: Run, segment: int, iteration: int) -> object:
         tuple(handles),
         newest_versions,
     )
+
+
+def _make_teller(positions: list[list[int]]) -> Callable[[Clock], object]:
+    """A function that says how many of each stream's instances that still matter a clock knows to be done.
+
+    ``positions`` are the instances' places in each stream, in order.
+    """
+    if len(positions) < MANY_STREAMS:
+        return lambda clock: tuple(map(bisect_right, positions, clock))
+    import numpy
+
+    stride = 1 + max((line[-1] for line in positions if line), default=0)
+    shelf = numpy.array([n * stride + at for n, line in enumerate(positions) for at in line], dtype=numpy.int64)
+    floor = numpy.arange(len(positions), dtype=numpy.int64) * stride
+    # A clock may know of instances beyond the last that matters; it must not reach the next stream's.
+    return lambda clock: shelf.searchsorted(numpy.minimum(clock, stride - 1) + floor, side="right").tobytes()
 
 
 def _reaches(run: Run) -> dict[str, int]:

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dagsched.hazards.clocks import MANY_STREAMS, Clock, make_clock
 from dagsched.hazards.history import Dependencies
 from dagsched.hazards.sweep import Clocks, Regime, Sample, Sweep, Walk, choose_samples, measure_loops
 
@@ -48,8 +49,9 @@ class StreamClocks(Clocks):
 
     def __init__(self, stream_of: list[int], streams: int) -> None:
         self.stream_of = stream_of
-        self.clocks = [[-1] * streams for _ in range(streams)]
-        self.snapshots: dict[int, list[int]] = {}
+        start, self.merge = make_clock(streams)
+        self.clocks = [start] * streams
+        self.snapshots: dict[int, Clock] = {}
         self.placed: dict[int, int] = {}
 
     def visit(self, number: int, segment: int, iteration: int, sequence: int, found: Dependencies) -> None:
@@ -65,10 +67,10 @@ class StreamClocks(Clocks):
             other = self.placed[earlier]
             if other != own and clock[other] < earlier:
                 waits.append(earlier)
-                clock = list(map(max, clock, self.snapshots[earlier]))
+                clock = self.merge(clock, self.snapshots[earlier])
+        clock = clock if waits else clock.copy()
         clock[own] = sequence
-        self.clocks[own] = clock
-        self.snapshots[sequence] = clock if len(clock) == 1 else list(clock)
+        self.clocks[own] = self.snapshots[sequence] = clock
         self.placed[sequence] = own
         return waits
 
@@ -79,8 +81,7 @@ class StreamClocks(Clocks):
         for sequence in live:
             by_stream[self.placed[sequence]].append(sequence)
 
-        def ranks(clock: list[int]) -> tuple[int, ...]:
-            return tuple(bisect_right(by_stream[stream], known) for stream, known in enumerate(clock))
+        ranks = _make_ranks(by_stream)
 
         def build(name: Callable[[int], int]) -> object:
             settled = {s for s in live if all(clock[self.placed[s]] >= s for clock in self.clocks)}
@@ -88,6 +89,19 @@ class StreamClocks(Clocks):
             return rows, tuple(ranks(clock) for clock in self.clocks)
 
         return build
+
+
+def _make_ranks(by_stream: list[list[int]]) -> Callable[[Clock], object]:
+    """A function that says how many of each stream's instances a clock covers."""
+    if len(by_stream) < MANY_STREAMS:
+        return lambda clock: tuple(map(bisect_right, by_stream, clock))
+    import numpy
+
+    stride = 2 + max((line[-1] for line in by_stream if line), default=0)
+    shelf = numpy.array([n * stride + at for n, line in enumerate(by_stream) for at in line], dtype=numpy.int64)
+    floor = numpy.arange(len(by_stream), dtype=numpy.int64) * stride
+    # What a clock knows beyond the last instance that matters must not reach the next stream's.
+    return lambda clock: shelf.searchsorted(numpy.minimum(clock, stride - 1) + floor, side="right").tobytes()
 
 
 def find_needs(sweep: Sweep, stream_of: list[int]) -> Needs:
