@@ -63,7 +63,8 @@ def compile_plan(
     resolved = resolve_rings(ordered, faults)
     edges = ring_edges(ordered)
     digest = plan_digest(plan)
-    choice = choose_schedule(Sweep(resolved), find_hazards(resolved), device, effort)
+    sweep = Sweep(resolved)
+    choice = choose_schedule(sweep, find_hazards(resolved, sweep), device, effort)
     resolved = choice.sweep.plan
     tried = [
         _try(digest, ordered, resolved, edges, assignment, device, ring_table)
@@ -93,7 +94,7 @@ def compile_plan(
         else:
             findings.append(_warn_of_bug(plan, "with fewer waits", fewer_proof))
     resolved, built = fixed.resolved, fixed.built
-    hazards = find_hazards(resolved)
+    hazards = choice.hazards if resolved is choice.sweep.plan else find_hazards(resolved)
     predicted = predict_schedule(built.schedule, resolved, device, hazards, edges, choice.limit, fixed.measured)
     schedule = replace(built.schedule, predicted=predicted)
     handles = _count_handles(built)

@@ -171,7 +171,7 @@ def _apply(
     lanes = _name_streams(sweep, problem, candidate)
     if candidate.order != tuple(range(len(problem))):
         sweep = Sweep(reorder_ops(sweep.plan, candidate.order))
-        hazards = find_hazards(sweep.plan)
+        hazards = find_hazards(sweep.plan, sweep)
     lane_of = [lanes[candidate.stream_of[op]] for op in candidate.order]
     return Choice(sweep, hazards, make_assignment(sweep, costs, lane_of, "search"))
 

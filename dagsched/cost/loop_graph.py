@@ -62,6 +62,8 @@ class RingEdges:
 
     def fixed(self, resolved: Plan) -> tuple[tuple[LoopEdge, ...], ...]:
         """For each segment the edges that no choice changes: those of all other buffers, and ``after:``."""
+        if not any(self.loops):
+            return ((),) * len(self.loops)
         others = [name for name in resolved.buffers if name not in self.ranges]
         return find_loop_edges(Sweep(restrict_plan(resolved, others, after=True)))
 

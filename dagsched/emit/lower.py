@@ -139,12 +139,14 @@ def _use(plan: Plan, op: Op, loop: Loop | None, names: dict[str, Range]) -> Use:
 
 def _lower_steps(low: _Lowering, steps: tuple[AnyStep, ...]) -> tuple[AnyCall, ...]:
     calls: list[AnyCall] = []
-    for number, step in enumerate(steps):
+    behind = [""]
+    for step in reversed(steps):
+        behind.append(step.op if isinstance(step, OpStep) else behind[-1])
+    for number, step in enumerate(steps, 1):
         if isinstance(step, OpStep):
             low.neighbour = step.op
         elif isinstance(step, EventStep) and step.action == "wait":  # a wait belongs to the op behind it
-            following = (later.op for later in steps[number:] if isinstance(later, OpStep))
-            low.neighbour = step.protects[0].after.split("@")[0] if step.protects else next(following, "")
+            low.neighbour = step.protects[0].after.split("@")[0] if step.protects else behind[-number]
         call = _lower_step(low, step)
         if call is not None:
             calls.append(call)

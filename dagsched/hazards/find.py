@@ -8,12 +8,13 @@ from dagsched.hazards.sweep import Clocks, Sweep, choose_samples, measure_loops
 from dagsched.plan.model import Plan
 
 
-def find_hazards(plan: Plan) -> Hazards:
+def find_hazards(plan: Plan, sweep: Sweep | None = None) -> Hazards:
     """All hazards, in the order of their ops; of one pair, buffer and kind only the smallest distance.
 
-    Linear in the number of accesses of the instances that tell all (see ``dagsched.hazards.sweep``).
+    Linear in the number of accesses of the instances that tell all (see ``dagsched.hazards.sweep``). ``sweep`` is the
+    plan's, without shifts, where the caller has it.
     """
-    sweep = Sweep(plan)
+    sweep = sweep or Sweep(plan)
     samples = choose_samples(sweep, measure_loops(sweep, Clocks()))
     found: dict[tuple[int, int, str, int], int | None] = {}
     for sample in samples:

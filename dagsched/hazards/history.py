@@ -73,10 +73,12 @@ def compile_accesses(op: Op, plan: Plan) -> tuple[CompiledAccess, ...]:
     compiled = []
     for access in sorted(op.accesses, key=lambda access: access.mode is not Mode.READ):
         buffer = plan.buffers[access.buffer]
-        box: Box | None = whole_box(buffer)
+        box: Box | None
         if access.region:
             bounds = [bound for part in access.region for bound in (part.lo, part.hi) if bound is not None]
             box = None if any(not _is_constant(bound) for bound in bounds) else box_of(access, buffer, {})
+        else:
+            box = whole_box(buffer)
         depth = buffer.ring.depth or 1
         version = access.version if depth > 1 else None
         compiled.append(CompiledAccess(access.buffer, _CODE[access.mode], depth, version, box, access, buffer))

@@ -240,9 +240,10 @@ class Clocks:
 
 
 def measure_loops(sweep: Sweep, clocks: Clocks) -> tuple[Regime, ...]:
-    """Run each loop until its state comes back."""
+    """Run each loop until its state comes back; what stands behind the last loop tells of none, and is not run."""
     walk = sweep.start()
     regimes: list[Regime] = []
+    last = max((number for number, segment in enumerate(sweep.segments) if segment.loop is not None), default=-1)
     for number, segment in enumerate(sweep.segments):
         params = dict.fromkeys(sweep.plan.params, 0)
         if isinstance(segment.count, Int):
@@ -252,6 +253,9 @@ def measure_loops(sweep: Sweep, clocks: Clocks) -> tuple[Regime, ...]:
         for name, done in ((s.count, r) for s, r in zip(sweep.segments, regimes, strict=False)):
             if isinstance(name, Name):
                 params[name.name] = done.warmup + 2 * done.period
+        if number > last:
+            regimes.append(Regime(min(most, 1), 0))
+            continue
         walk.enter(number, params)
         regimes.append(_measure(walk, sweep, number, most, clocks))
     return tuple(regimes)

@@ -63,7 +63,7 @@ class Joined:
 
 @dataclass(slots=True)
 class Clocks:
-    """The state of happens-before while a schedule is issued; ``met`` is what each stream has taken over of the host's."""
+    """Happens-before while a schedule is issued; ``met`` is the clock of the host that each stream has last joined."""
 
     streams: int
     join: Callable[[Clock, Clock], Clock] = field(init=False)

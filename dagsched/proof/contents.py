@@ -15,6 +15,9 @@ from dagsched.plan.model import Mode
 from dagsched.proof.clocks import Instance
 from dagsched.proof.instances import Box
 
+COMMUTING = (Mode.READ, Mode.ACCUMULATE)
+"""Modes in which two accesses do not conflict with each other."""
+
 
 def overlap(a: Box, b: Box) -> bool:
     """Whether two boxes share a byte."""
@@ -81,21 +84,21 @@ class Accesses:
         self.rows: dict[Mode, Spans] = {mode: Spans() for mode in Mode}
         self.names: set[tuple[Mode, str]] = set()
 
-    def enter(self, box: Box, mode: Mode, instance: Instance) -> Iterator[tuple[Mode, Instance]]:
-        """Yield the accesses that conflict with a new one, then keep it."""
+    def enter(self, box: Box, mode: Mode, instance: Instance) -> list[tuple[Mode, Instance]]:
+        """The accesses that conflict with a new one, which is kept from now on."""
         found: list[tuple[Mode, Instance]] = []
         for other, spans in self.rows.items():
-            if not spans.rows or (mode is other and mode in (Mode.READ, Mode.ACCUMULATE)):
-                continue
-            found += [(other, value) for _, value in spans.overlapping(box) if value is not instance]  # type: ignore[misc]
-        yield from found
-        if mode in (Mode.WRITE, Mode.UPDATE):
+            if spans.rows and not (mode is other and mode in COMMUTING):
+                found += [(other, value) for _, value in spans.overlapping(box) if value is not instance]  # type: ignore[misc]
+        if mode not in COMMUTING:
             for spans in self.rows.values():
-                self._drop(spans, box, None)
+                if spans.rows:
+                    self._drop(spans, box, None)
         elif (mode, instance.name) in self.names:  # else there is nothing to drop among what thousands may read
             self._drop(self.rows[mode], box, instance)
         self.names.add((mode, instance.name))
         self.rows[mode].add(box, instance)
+        return found
 
     @staticmethod
     def _drop(spans: Spans, box: Box, newer: Instance | None) -> None:

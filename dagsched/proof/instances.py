@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dagsched.plan.expressions import Binary, Call, Condition, Expr, Int, evaluate
-from dagsched.plan.model import Access, Buffer, Loop, Mode, Op, Plan
+from dagsched.plan.model import Access, Buffer, Loop, Op, Plan
 
 Box = tuple[tuple[int, int], ...]
 
@@ -102,11 +102,6 @@ def find_box(access: Access, buffer: Buffer, env: Mapping[str, int]) -> Box:
             hi = hi if part.hi is None else evaluate(part.hi, env)
         bounds.append((lo, hi))
     return tuple(bounds)
-
-
-def ordered_accesses(op: Op) -> tuple[Access, ...]:
-    """An op's accesses as they take effect: what it reads first."""
-    return tuple(sorted(op.accesses, key=lambda access: access.mode is not Mode.READ))
 
 
 def counts_by_version(plan: Plan) -> frozenset[str]:

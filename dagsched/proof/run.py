@@ -12,13 +12,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dagsched.plan.expressions import evaluate, holds
-from dagsched.plan.model import Access, Plan
+from dagsched.plan.model import Access, Mode, Plan
 from dagsched.proof.clocks import Clocks, Instance, precedes
 from dagsched.proof.contents import Accesses, Contents, overlap
-from dagsched.proof.instances import Box, PlannedOp, PlannedSegment, find_box, ordered_accesses
+from dagsched.proof.instances import Box, PlannedOp, PlannedSegment, find_box
+from dagsched.proof.pairs import Pair, pair_accesses
 from dagsched.proof.relative import relative_state
 from dagsched.proof.rhythm import Rhythm
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule, SyncStep
+
+KINDS = {
+    (first, second): tuple(
+        kind
+        for kind, holds_ in (
+            ("RAW", first.writes and second.reads),
+            ("WAR", first.reads and second.writes),
+            ("WAW", first.writes and second.writes),
+        )
+        if holds_
+    )
+    for first in Mode
+    for second in Mode
+}
+"""The hazards between two accesses of these modes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +69,8 @@ class Outcome:
 class Subject:
     """What all runs share; ``look_back``: older versions of a buffer cannot be read any more, its slots are taken.
 
-    ``kept``: how many instances of an op an ``after:`` can reach back over.
+    ``kept``: how many instances of an op an ``after:`` can reach back over. ``pairs`` keeps each op's accesses beside
+    those of its step, by the op's name and the step's identity.
     """
 
     plan: Plan
@@ -64,6 +81,7 @@ class Subject:
     rhythms: tuple[Rhythm, ...]
     look_back: dict[str, int]
     kept: int = 1
+    pairs: dict[tuple[str, int], tuple[Pair, ...]] = field(default_factory=dict)
 
 
 class Run:
@@ -72,6 +90,7 @@ class Run:
     def __init__(self, subject: Subject, params: dict[str, int], outcome: Outcome, probe: bool = False) -> None:
         self.subject, self.params, self.outcome, self.probe = subject, params, outcome, probe
         self.clocks = Clocks(len(subject.streams))
+        self.at = tuple(params.items())
         self.number = {name: n for n, name in enumerate(subject.streams)}
         self.accesses: dict[tuple[str, int], Accesses] = {}
         self.meant, self.actual = Contents(), Contents()
@@ -203,6 +222,7 @@ class Run:
     def _settle(self, segment: PlannedSegment, iteration: int) -> None:
         """Go through the plan's ops of one iteration."""
         issued = {name: self.issued.pop((name, own)) for name, own in list(self.issued) if own == iteration}
+        here = self.params if segment.index is None else {**self.params, segment.index: iteration}
         for planned in segment.ops:
             row = issued.pop(planned.name, None)
             if row is None:
@@ -210,15 +230,12 @@ class Run:
                 continue
             instance, step, env = row
             self._check_after(planned, instance, iteration)
-            planned_env = {**self.params, **dict(planned.inner)}
-            if segment.index is not None:
-                planned_env[segment.index] = iteration
+            planned_env = {**here, **dict(planned.inner)} if planned.inner else here
             if len(step.accesses) != len(planned.op.accesses):
                 self.outcome.complain("V107", planned.name, f"`{planned.name}` does not have the plan's accesses")
                 continue
-            pairs = dict(zip(planned.op.accesses, step.accesses, strict=True))
-            for access in ordered_accesses(planned.op):
-                self._check_access(planned, instance, access, pairs[access], planned_env, env, segment.index)
+            for pair in self._pairs(planned, step):
+                self._check_access(planned, instance, pair, planned_env, env, segment.index)
             self.past.setdefault(planned.name, []).append(instance)
             del self.past[planned.name][: -self.subject.kept]
         for name in issued:
@@ -232,36 +249,40 @@ class Run:
             if candidates:
                 self._note(candidates[-1], instance, None, ("AFTER",))
 
+    def _pairs(self, planned: PlannedOp, step: OpStep) -> tuple[Pair, ...]:
+        known, key = self.subject.pairs, (planned.name, id(step))
+        if key not in known:
+            subject = self.subject
+            known[key] = pair_accesses(subject.plan, subject.schedule, subject.by_version, planned.op, step)
+        return known[key]
+
     def _check_access(
         self,
         planned: PlannedOp,
         instance: Instance,
-        access: Access,
-        scheduled: Access,
+        pair: Pair,
         planned_env: dict[str, int],
         env: dict[str, int],
         index: str | None,
     ) -> None:
-        buffer = self.subject.plan.buffers[access.buffer]
-        storage = self.subject.schedule.buffers.get(access.buffer)
-        ring = storage.ring if storage else 1
-        box = find_box(access, buffer, planned_env)
+        access, buffer, ring = pair.access, pair.buffer, pair.ring
+        scheduled = pair.scheduled
+        box = pair.box if pair.box is not None else find_box(access, buffer, planned_env)
         slot = 0 if scheduled.version is None else evaluate(scheduled.version, env) % ring
-        same = scheduled.buffer == access.buffer and scheduled.mode is access.mode
-        if not same or find_box(scheduled, buffer, env) != box:
+        if not pair.alike or (pair.box is None and find_box(scheduled, buffer, env) != box):
             self.outcome.complain("V107", planned.name, f"`{planned.name}` does not have the plan's accesses")
             return
-        if not all(0 <= lo < hi <= extent for (lo, hi), extent in zip(box, buffer.extents, strict=True)):
-            self.outcome.complain("V108", planned.name, f"`{planned.name}` reaches outside `{access.buffer}`")
-            return
+        for (lo, hi), extent in zip(box, buffer.extents, strict=True):
+            if not 0 <= lo < hi <= extent:
+                self.outcome.complain("V108", planned.name, f"`{planned.name}` reaches outside `{access.buffer}`")
+                return
         version = self._version(access, planned_env, index)
-        by_version = access.buffer in self.subject.by_version
-        if by_version and version % ring != slot:
+        if pair.by_version and version % ring != slot:
             text = f"`{planned.name}` uses slot {slot} of `{access.buffer}`, and version {version} lives in another"
             self.outcome.complain("V107", planned.name, text)
         self._check_order(instance, access, slot, box)
-        self._check_contents(planned, instance, access, (version if by_version else 0), slot, ring, box)
-        if access.mode.writes:
+        self._check_contents(planned, instance, pair, (version if pair.by_version else 0), slot, box)
+        if access.mode is not Mode.READ:
             self.newest[access.buffer] = version
 
     def _version(self, access: Access, env: dict[str, int], index: str | None) -> int:
@@ -270,36 +291,32 @@ class Run:
         return env[index] if index is not None else self.newest.get(access.buffer, -1)
 
     def _check_order(self, instance: Instance, access: Access, slot: int, box: Box) -> None:
-        history = self.accesses.setdefault((access.buffer, slot), Accesses())
+        key = access.buffer, slot
+        history = self.accesses.get(key)
+        if history is None:
+            history = self.accesses[key] = Accesses()
         for mode, earlier in history.enter(box, access.mode, instance):
-            kinds = []
-            if mode.writes and access.mode.reads:
-                kinds.append("RAW")
-            if mode.reads and access.mode.writes:
-                kinds.append("WAR")
-            if mode.writes and access.mode.writes:
-                kinds.append("WAW")
-            self._note(earlier, instance, access.buffer, tuple(kinds))
+            self._note(earlier, instance, access.buffer, KINDS[mode, access.mode])
 
     def _note(self, first: Instance, second: Instance, buffer: str | None, kinds: tuple[str, ...]) -> None:
-        distance = second.iteration - first.iteration if first.segment == second.segment else None
-        if first.segment == second.segment and self.subject.segments[first.segment].index is None:
-            distance = None
+        distance = None
+        if first.segment == second.segment and self.subject.segments[first.segment].index is not None:
+            distance = second.iteration - first.iteration
         key = (first.name, second.name, buffer, distance)
         known = self.outcome.hazards.get(key)
         if known is not None and not known.ordered:
             return
         ordered = precedes(first, second)
         if known is None or not ordered or second.iteration > known.second.iteration:
-            self.outcome.hazards[key] = Found(first, second, buffer, kinds, ordered, tuple(self.params.items()))
+            self.outcome.hazards[key] = Found(first, second, buffer, kinds, ordered, self.at)
 
     def _check_contents(
-        self, planned: PlannedOp, instance: Instance, access: Access, version: int, slot: int, ring: int, box: Box
+        self, planned: PlannedOp, instance: Instance, pair: Pair, version: int, slot: int, box: Box
     ) -> None:
         """Compare who wrote the bytes read under the plan's meaning and in the slots."""
+        access, buffer, ring = pair.access, pair.buffer, pair.ring
         name = access.buffer
-        buffer = self.subject.plan.buffers[name]
-        twice = ring > 1 or name in self.subject.by_version
+        twice = ring > 1 or pair.by_version
         if access.mode.reads and not (buffer.input and not twice):
             found, missing = self.meant.read((name, version), box)
             if missing and not buffer.input:

@@ -135,14 +135,13 @@ def _single(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost]) -> list[st
 
 
 def _concurrent(sweep: Sweep, hazards: Hazards, costs: dict[str, OpCost]) -> list[str]:
-    free = [n for n, op in enumerate(sweep.ops) if op.stream is None]
     lanes = [op.stream or "" for op in sweep.ops]
     taken = set(lanes)
     edges = [(sweep.number[h.before], sweep.number[h.after]) for h in hazards.entries if h.distance in (0, None)]
     chains = cover_chains(len(sweep.ops), [edge for edge in edges if edge[0] < edge[1]])
     number = 0
     for chain in chains:
-        if not any(n in free for n in chain):
+        if all(sweep.ops[n].stream is not None for n in chain):
             continue
         while f"s{number}" in taken:
             number += 1
