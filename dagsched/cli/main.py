@@ -66,7 +66,7 @@ def few_collections() -> Iterator[None]:
     almost half of the time in which a plan of 20,000 ops is read.
     """
     thresholds = gc.get_threshold()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(1_000_000, 50, 100)
     try:
         yield
     finally:
