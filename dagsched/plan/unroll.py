@@ -7,7 +7,6 @@ same inner loop it names the same (or, with a distance, an earlier) value of ``j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, PlanError
@@ -27,29 +26,26 @@ class _Copy:
     values: tuple[int, ...]
 
 
+_Prefixes = dict[tuple[str, int], dict[tuple[int, ...], list[_Copy]]]
+"""The copies of an op by their values in so many of the outer loops."""
+
+
 def unroll_loops(plan: Plan) -> Plan:
     """Unroll all inner loops; raises :class:`PlanError` for a parametric inner count or too many ops."""
-    items: list[Op | Loop] = []
+    _require_few(plan)
+    copies: list[_Copy] = []
+    ends = []
+    for item in plan.items:
+        _expand(plan, (item,) if isinstance(item, Op) else item.body, (), (), {}, copies)
+        ends.append(len(copies))
     expanded: dict[str, list[_Copy]] = {}
-    total = 0
-    for item in plan.items:
-        if isinstance(item, Op):
-            expanded[item.name] = [_Copy(item, (), ())]
-            total += 1
-            continue
-        copies: list[_Copy] = []
-        _expand(plan, item.body, (), (), {}, copies)
-        for copy in copies:
-            expanded.setdefault(copy.op.name, []).append(copy)
-    for item in plan.items:
-        if isinstance(item, Op):
-            items.append(_rename(expanded[item.name][0], expanded))
-        else:
-            body = []
-            copies = []
-            _expand(plan, item.body, (), (), {}, copies)
-            body = [_rename(copy, expanded) for copy in copies]
-            items.append(replace(item, body=tuple(body)))
+    for copy in copies:
+        expanded.setdefault(copy.op.name, []).append(copy)
+    prefixes: _Prefixes = {}
+    ops = tuple(_rename(copy, expanded, prefixes) for copy in copies)
+    items: list[Op | Loop] = []
+    for item, first, end in zip(plan.items, (0, *ends), ends, strict=False):
+        items.append(ops[first] if isinstance(item, Op) else replace(item, body=ops[first:end]))
     return replace(plan, items=tuple(items))
 
 
@@ -63,16 +59,23 @@ def _expand(
 ) -> None:
     for item in body:
         if isinstance(item, Op):
-            if len(out) >= MAX_OPS:
-                raise PlanError([_too_many(plan, item)])
             out.append(_Copy(_with_indices(item, indices), loops, values))
             continue
         if not isinstance(item.count, Int):
             raise PlanError([_parametric(plan, item)])
-        if len(out) + item.count.value * _size(item.body) > MAX_OPS:
-            raise PlanError([_too_many(plan, next(_ops(item.body)))])
-        for value in range(item.count.value):
+        rounds = item.count.value if _size(item.body) else min(1, item.count.value)  # once is enough for no ops
+        for value in range(rounds):
             _expand(plan, item.body, (*loops, id(item)), (*values, value), {**indices, item.index: value}, out)
+
+
+def _require_few(plan: Plan) -> None:
+    """Refuse inner loops before anything is unrolled: the first with which there are too many ops."""
+    total = 0
+    for item in plan.items:
+        for inner in (item,) if isinstance(item, Op) else item.body:
+            total += _size((inner,))
+            if total > MAX_OPS and isinstance(inner, Loop):
+                raise PlanError([_too_many(plan, inner)])
 
 
 def _size(body: tuple[Op | Loop, ...]) -> int:
@@ -81,14 +84,6 @@ def _size(body: tuple[Op | Loop, ...]) -> int:
         1 if isinstance(item, Op) else _size(item.body) * (item.count.value if isinstance(item.count, Int) else 1)
         for item in body
     )
-
-
-def _ops(body: tuple[Op | Loop, ...]) -> Iterator[Op]:
-    for item in body:
-        if isinstance(item, Op):
-            yield item
-        else:
-            yield from _ops(item.body)
 
 
 def _with_indices(op: Op, indices: dict[str, int]) -> Op:
@@ -116,14 +111,14 @@ def _name(copy: _Copy) -> str:
     return ".".join([copy.op.name, *(str(value) for value in copy.values)])
 
 
-def _rename(copy: _Copy, expanded: dict[str, list[_Copy]]) -> Op:
+def _rename(copy: _Copy, expanded: dict[str, list[_Copy]], prefixes: _Prefixes) -> Op:
     after: list[After] = []
     for edge in copy.op.after:
-        after.extend(_targets(copy, edge, expanded.get(edge.op, [])))
+        after.extend(_targets(copy, edge, expanded.get(edge.op, []), prefixes))
     return replace(copy.op, name=_name(copy), after=tuple(after))
 
 
-def _targets(copy: _Copy, edge: After, candidates: list[_Copy]) -> list[After]:
+def _targets(copy: _Copy, edge: After, candidates: list[_Copy], prefixes: _Prefixes) -> list[After]:
     """Which copies of ``edge.op`` a copy comes after: those of the same values in the inner loops that both are in."""
     if not copy.values or not candidates or not candidates[0].values:
         return [replace(edge, op=_name(candidate)) for candidate in candidates]
@@ -135,7 +130,11 @@ def _targets(copy: _Copy, edge: After, candidates: list[_Copy]) -> list[After]:
     if shared == 0:
         return [replace(edge, op=_name(candidate)) for candidate in candidates]
     wanted = (*copy.values[: shared - 1], copy.values[shared - 1] - edge.distance)
-    return [After(_name(candidate), 0, edge.where) for candidate in candidates if candidate.values[:shared] == wanted]
+    if (edge.op, shared) not in prefixes:
+        known = prefixes[edge.op, shared] = {}
+        for candidate in candidates:
+            known.setdefault(candidate.values[:shared], []).append(candidate)
+    return [After(_name(candidate), 0, edge.where) for candidate in prefixes[edge.op, shared].get(wanted, ())]
 
 
 def _parametric(plan: Plan, loop: Loop) -> Diagnostic:
@@ -149,11 +148,11 @@ def _parametric(plan: Plan, loop: Loop) -> Diagnostic:
     )
 
 
-def _too_many(plan: Plan, op: Op) -> Diagnostic:
+def _too_many(plan: Plan, loop: Loop) -> Diagnostic:
     return Diagnostic(
         code="P202",
-        headline=f"unrolling the inner loops yields more than {MAX_OPS:,} ops",
-        where=op.where,
+        headline=f"unrolling loop `{loop.index}` inside a loop makes more than {MAX_OPS:,} ops of the plan",
+        where=loop.where,
         source=plan.source,
         help="lower the inner loop's count, or make it the outer loop",
     )

@@ -48,19 +48,36 @@ def cut_out(a: Box, b: Box) -> list[Box]:
     return parts
 
 
+Row = tuple[int, int, Box, object]
+"""The lowest bound of a box, a number that no other row has, the box, and a value."""
+
+
 @dataclass(slots=True)
 class Spans:
     """Boxes with a value each, sorted by their lowest bound."""
 
-    rows: list[tuple[int, int, Box, object]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     widest: int = 0
     number: int = 0
 
-    def add(self, box: Box, value: object) -> None:
+    def add(self, box: Box, value: object) -> Row:
         """Enter a box."""
         self.number += 1
         self.widest = max(self.widest, box[0][1] - box[0][0])
-        insort(self.rows, (box[0][0], self.number, box, value))
+        row = (box[0][0], self.number, box, value)
+        insort(self.rows, row)
+        return row
+
+    def holds(self, row: Row) -> bool:
+        """Whether a row that was added is still there."""
+        at = bisect_left(self.rows, row[:2])
+        return at < len(self.rows) and self.rows[at] is row
+
+    def remove(self, row: Row) -> None:
+        """Take a row out, if it is still there."""
+        at = bisect_left(self.rows, row[:2])
+        if at < len(self.rows) and self.rows[at] is row:
+            del self.rows[at]
 
     def around(self, box: Box) -> tuple[int, int]:
         """The range of rows that can overlap a box."""
@@ -78,11 +95,11 @@ class Spans:
 
 
 class Accesses:
-    """Reads, writes and accumulates of one slot."""
+    """Reads, writes and accumulates of one slot; ``own`` are each op's rows in each mode, dropped ones among them."""
 
     def __init__(self) -> None:
         self.rows: dict[Mode, Spans] = {mode: Spans() for mode in Mode}
-        self.names: set[tuple[Mode, str]] = set()
+        self.own: dict[tuple[Mode, str], list[Row]] = {}
 
     def enter(self, box: Box, mode: Mode, instance: Instance) -> list[tuple[Mode, Instance]]:
         """The accesses that conflict with a new one, which is kept from now on."""
@@ -90,30 +107,35 @@ class Accesses:
         for other, spans in self.rows.items():
             if spans.rows and not (mode is other and mode in COMMUTING):
                 found += [(other, value) for _, value in spans.overlapping(box) if value is not instance]  # type: ignore[misc]
-        if mode not in COMMUTING:
+        if mode in COMMUTING:
+            self._replace(mode, box, instance)
+        else:
             for spans in self.rows.values():
                 if spans.rows:
-                    self._drop(spans, box, None)
-        elif (mode, instance.name) in self.names:  # else there is nothing to drop among what thousands may read
-            self._drop(self.rows[mode], box, instance)
-        self.names.add((mode, instance.name))
-        self.rows[mode].add(box, instance)
+                    self._cover(spans, box)
+            self.rows[mode].add(box, instance)
         return found
 
-    @staticmethod
-    def _drop(spans: Spans, box: Box, newer: Instance | None) -> None:
-        """Drop what a write covers, or the same op's earlier access that a newer one of its stream stands for."""
-        first, last = spans.around(box)
+    def _replace(self, mode: Mode, box: Box, instance: Instance) -> None:
+        """Let an access stand for the earlier ones of its op that it covers, if their stream orders them before it."""
+        spans, key = self.rows[mode], (mode, instance.name)
         kept = []
-        for row in spans.rows[first:last]:
+        for row in self.own.get(key, ()):
             value = row[3]
             assert isinstance(value, Instance)
-            same = newer is None or (
-                value.name == newer.name and value.stream == newer.stream and value.position < newer.position
-            )
-            if not (same and covers(box, row[2])):
+            before = value.stream == instance.stream and value.position < instance.position
+            if before and covers(box, row[2]):
+                spans.remove(row)
+            elif spans.holds(row):
                 kept.append(row)
-        spans.rows[first:last] = kept
+        kept.append(spans.add(box, instance))
+        self.own[key] = kept
+
+    @staticmethod
+    def _cover(spans: Spans, box: Box) -> None:
+        """Drop what a write covers."""
+        first, last = spans.around(box)
+        spans.rows[first:last] = [row for row in spans.rows[first:last] if not covers(box, row[2])]
 
     def live(self) -> Iterator[tuple[Mode, Box, Instance]]:
         """All that is kept."""

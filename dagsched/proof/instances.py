@@ -64,7 +64,10 @@ def _expand(
             yield item, inner, path
         elif isinstance(item.count, Int):
             for value in range(item.count.value):
-                yield from _expand(item.body, (*inner, (item.index, value)), (*path, (number, value)))
+                rows = list(_expand(item.body, (*inner, (item.index, value)), (*path, (number, value))))
+                if not rows:  # nor will there be any for other values: counts within are constants
+                    break
+                yield from rows
 
 
 def _name(op: Op, inner: tuple[tuple[str, int], ...]) -> str:
