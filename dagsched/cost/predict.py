@@ -5,34 +5,29 @@ Invariant: the bound never exceeds the prediction.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
 from typing import Any
 
 from dagsched.cost.blame import Hold, find_holds, rotate_holds
 from dagsched.cost.bounds import ISSUING, Bound, Edge, find_cycle_ratio
+from dagsched.cost.counting import count_iteration, count_run
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
 from dagsched.cost.loop_graph import RingEdges, bound_loops
+from dagsched.cost.makespan import find_makespan
 from dagsched.cost.model import Device
-from dagsched.cost.program import unroll_schedule
 from dagsched.cost.queues import TICKS, to_ticks
 from dagsched.cost.run_bounds import bound_run, make_run
-from dagsched.cost.simulator import run_program
-from dagsched.cost.steady import find_steady_state, run_loop
+from dagsched.cost.steady import MANY, find_steady_state, run_loop
 from dagsched.hazards.model import Hazards
-from dagsched.plan.expressions import Int, add
+from dagsched.plan.expressions import Int
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.plan.segments import split_segments
-from dagsched.schedule.model import AnyStep, EventStep, HostStep, LoopStep, OpStep, Schedule
+from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule
 
-_LONG = 2_000
-"""Iterations beyond this many are not simulated one by one: the steady state says what they take."""
-
-_FEW, _MANY, _HELD_OPS = 12, 48, 10_000
+_FEW, _MOST, _HELD_OPS = 12, 48, 10_000
 """Iterations that are simulated to say what holds a loop up, at least and at most, and op instances in between."""
 
 
@@ -40,8 +35,8 @@ _FEW, _MANY, _HELD_OPS = 12, 48, 10_000
 class Measured:
     """What a schedule takes in ticks: an iteration of its slowest parametric loop, or the whole run.
 
-    ``exact``: False where no steady state was reached, so that ``ticks`` is a slope. ``period`` is that of the loop's
-    steady state, in iterations.
+    ``exact``: False where no steady state was reached, so that ``ticks`` is a slope, or where a run that is too long to
+    be simulated was scaled. ``period`` is that of the loop's steady state, in iterations.
     """
 
     ticks: Fraction
@@ -62,7 +57,8 @@ def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: De
                 slowest = Measured(state.ticks, step, state.exact, state.period)
     if slowest is not None:
         return replace(slowest, exact=exact)
-    return Measured(_makespan(schedule, costs, device), None, True)
+    makespan, exact = find_makespan(schedule, costs, device)
+    return Measured(makespan, None, exact)
 
 
 def predict_schedule(
@@ -79,7 +75,7 @@ def predict_schedule(
     The interval is that of the slowest loop with a count that only a parameter says; without such a loop the makespan
     is given. ``serial`` is what the same takes one op after another. ``held`` names what holds a loop up that is slower
     than its bound. ``unknown`` lists ops that no time is known for (they count as 0), where there are any;
-    ``estimated`` is True where no steady state was reached, so that the interval is a slope. ``rings`` are those that
+    ``estimated`` is True where the figure is not the simulator's (see :class:`Measured`). ``rings`` are those that
     the compiler may deepen: they do not count for the bound. ``optimal`` is True where the makespan is the bound;
     ``proved`` is a bound of the makespan in ticks from elsewhere (0: none). ``measured`` is what the schedule takes,
     where the caller knows that already.
@@ -105,8 +101,10 @@ def predict_schedule(
         limit = _bound_run(plan, costs, hazards, device, measured.ticks)
         if limit.ticks < proved:
             limit = Bound(Fraction(proved), reason="the solver found that nothing is quicker")
-        result = _result("makespan", measured.ticks, limit, serial)
-        if measured.ticks == limit.ticks:
+        result = _result("makespan", max(measured.ticks, limit.ticks), limit, serial)
+        if not measured.exact:
+            result["estimated"] = True
+        elif measured.ticks == limit.ticks:
             result["optimal"] = True
     unknown = sorted(name for name, cost in costs.items() if not cost.known)
     return result | ({"unknown": unknown} if unknown else {})
@@ -119,13 +117,17 @@ def predict_by_hand(schedule: Schedule, plan: Plan, device: Device) -> dict[str,
     :class:`ScheduleError` for an op that the plan does not have (D131) and for what cannot be simulated.
     """
     costs = op_costs(plan, device)
-    counts = count_ops(schedule, costs)
     measured = measure_schedule(schedule, costs, device)
-    if measured.loop is not None:
-        counts = count_ops(replace(schedule, steps=measured.loop.steps), costs)
+    counts: Mapping[str, Fraction | int]
+    if measured.loop is None:
+        counts = count_run(schedule, costs)
+    else:
+        params = {name: MANY if value is None else value for name, value in schedule.params.items()}
+        counts = count_iteration(measured.loop, costs, params)
     work = [
         Bound(
-            Fraction(sum(to_ticks(costs[op].seconds) * costs[op].share * counts[op] for op in ops), capacity),
+            sum((to_ticks(costs[op].seconds) * costs[op].share * Fraction(counts[op]) for op in ops), Fraction(0))
+            / capacity,
             engine=engine,
         )
         for engine, (capacity, ops) in _by_engine(costs, counts).items()
@@ -134,31 +136,13 @@ def predict_by_hand(schedule: Schedule, plan: Plan, device: Device) -> dict[str,
     serial = sum(to_ticks(costs[op].seconds) * count for op, count in counts.items())
     key = "makespan" if measured.loop is None else "initiation_interval"
     result = _result(key, max(limit.ticks, measured.ticks), limit, serial)
-    if measured.loop is not None and measured.ticks > limit.ticks:
-        if held := describe_holds(schedule, measured.loop, costs, device):
-            result["held"] = held
-        if not measured.exact:
-            result["estimated"] = True
+    slow = measured.loop if measured.ticks > limit.ticks else None
+    if slow is not None and (held := describe_holds(schedule, slow, costs, device)):
+        result["held"] = held
+    if not measured.exact:
+        result["estimated"] = True
     unknown = sorted(op for op in counts if not costs[op].known)
     return result | ({"unknown": unknown} if unknown else {})
-
-
-def count_ops(schedule: Schedule, costs: Mapping[str, OpCost]) -> Counter[str]:
-    """How often each op of a schedule with constant counts runs (of others: in the steps given, once)."""
-    found: Counter[str] = Counter()
-
-    def walk(steps: tuple[AnyStep, ...], times: int) -> None:
-        for step in steps:
-            if isinstance(step, LoopStep):
-                inner = step.hi.value - step.lo.value if isinstance(step.lo, Int) and isinstance(step.hi, Int) else 1
-                walk(step.steps, times * max(0, inner))
-            elif isinstance(step, OpStep | HostStep):
-                name = step.op if isinstance(step, OpStep) else step.host
-                if name in costs:
-                    found[name] += times
-
-    walk(schedule.steps, 1)
-    return found
 
 
 def _by_engine(costs: Mapping[str, OpCost], ops: Iterable[str]) -> dict[str, tuple[int, list[str]]]:
@@ -169,8 +153,8 @@ def _by_engine(costs: Mapping[str, OpCost], ops: Iterable[str]) -> dict[str, tup
     return found
 
 
-def _result(key: str, ticks: Fraction, bound: Bound, serial: int) -> dict[str, Any]:
-    return {key: float(ticks / TICKS), "serial": serial / TICKS, "bound": bound.seconds, "binds": bound.binds}
+def _result(key: str, ticks: Fraction, bound: Bound, serial: Fraction | int) -> dict[str, Any]:
+    return {key: float(ticks / TICKS), "serial": float(serial / TICKS), "bound": bound.seconds, "binds": bound.binds}
 
 
 def _serial(costs: Mapping[str, OpCost], ops: Iterable[str]) -> int:
@@ -183,7 +167,7 @@ def describe_holds(
 ) -> str:
     """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found."""
     ops = sum(isinstance(step, OpStep) for step in loop.steps)
-    few = max(_FEW, min(_MANY, _HELD_OPS // max(1, ops)))
+    few = max(_FEW, min(_MOST, _HELD_OPS // max(1, ops)))
     program, times, _ = run_loop(schedule, loop, costs, device, min(512, few + 8 * period))
     order = [op for _, op, *_ in program.named]
     holds = rotate_holds(find_holds(program, times, period), order)
@@ -296,23 +280,3 @@ def _bound_loop(loop: Loop, count: int, costs: Mapping[str, OpCost], hazards: Ha
     work = sum(ticks[n] for n in cycle)
     laps = (count - 1) // max(1, int(work / ratio))
     return Bound(Fraction(work * laps + max(ticks[n] for n in cycle)), ops=tuple(ops[n].name for n in cycle))
-
-
-def _makespan(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> Fraction:
-    """The makespan; of long loops the start-up is simulated and the steady state extended."""
-    rings = lcm(*(event.ring or 1 for event in schedule.events.values()))
-    extra = Fraction(0)
-    steps: list[AnyStep] = []
-    for step in schedule.steps:
-        if isinstance(step, LoopStep) and isinstance(step.lo, Int) and isinstance(step.hi, Int):
-            count = step.hi.value - step.lo.value
-            if count > _LONG:
-                steady = find_steady_state(schedule, step, costs, device)
-                stride = lcm(rings, steady.period)
-                left = (count - min(_LONG // 4, count)) // stride * stride
-                extra += steady.ticks * left
-                step = replace(step, hi=add(step.hi, -left))
-        steps.append(step)
-    short = replace(schedule, steps=tuple(steps))
-    program = unroll_schedule(short, costs, device, {})
-    return run_program(program, device, short).makespan + extra

@@ -91,11 +91,14 @@ def _find_period(program: Program, times: Times, lo: int, count: int, span: int)
     safe = _safe_time(program, times)
     usable = next((number for number in range(count) if ends[number] > safe), count)
     reach = max(span, _longest_overlap(ready, ends, usable)) + 1
+    last = next((number for number in range(usable - 1, -1, -1) if rows[number]), 0)  # guards may empty iterations
     for period in range(1, usable // 3 + 1):
         window = 2 * period + reach
         if window + period > usable:
             break
-        step = rows[usable - 1][-1] - rows[usable - 1 - period][-1]
+        if period > last or len(rows[last]) != len(rows[last - period]):
+            continue
+        step = rows[last][-1] - rows[last - period][-1]
         first = _first_repeat(rows, usable, period, step)
         slow_host = issued[usable - 1] - issued[usable - 1 - period] > step
         if usable - period - first >= window and not slow_host:

@@ -181,6 +181,8 @@ def predicted_lines(predicted: dict[str, Any]) -> list[str]:
     if not took:
         return ["nothing takes time", *unknown]
     first = interval_text(took) + ("/iteration" if makespan is None else "")
+    if predicted.get("estimated"):
+        first += " (an estimate)"
     if predicted.get("bound"):
         binds = f" ({escape(str(predicted['binds']))})" if predicted.get("binds") else ""
         first += f", limit {interval_text(predicted['bound'])}{binds}"

@@ -62,9 +62,9 @@ def seen(timeline: Timeline) -> list[tuple[str, int | None, str, int, int]]:
 
 
 @st.composite
-def timed(draw: st.DrawFn, profile: dict[str, Any]) -> Plan:
+def timed(draw: st.DrawFn, profile: dict[str, Any], regions: bool = True) -> Plan:
     """A random plan whose ops take times, engines and cores of the profile."""
-    plan = draw(plans()).model
+    plan = draw(plans(regions=regions)).model
     cores = profile["engines"]["core"].get("cores")
 
     def vary(item: Op | Loop) -> Op | Loop:
@@ -80,7 +80,7 @@ def timed(draw: st.DrawFn, profile: dict[str, Any]) -> Plan:
 
     policy = draw(st.sampled_from(["auto", "engine", "single", "concurrent"]))
     streams = replace(plan.streams, policy=policy, max=draw(st.sampled_from([None, None, 2, 3])))
-    return replace(plan, streams=streams, items=tuple(vary(item) for item in plan.items), device=profile)
+    return replace(plan, source=None, streams=streams, items=tuple(vary(item) for item in plan.items), device=profile)
 
 
 @settings(max_examples=60)
