@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from dagsched.cost.durations import OpCost
 from dagsched.cost.engines import engine_capacity
+from dagsched.cost.packing import find_weightings
 from dagsched.cost.queues import TICKS, to_ticks
 
 Edge = tuple[int, int, int]
@@ -70,14 +71,30 @@ def bound_interval(ops: Sequence[str], costs: Mapping[str, OpCost], edges: Seque
 
 
 def find_busiest_engine(ops: Sequence[str], costs: Mapping[str, OpCost]) -> Bound:
-    """The engine with the most work for each unit of its capacity, for each op once."""
-    work: dict[str, Fraction] = {}
+    """The engine with the most work for what it can do at once, for each op once."""
+    members: dict[str, list[OpCost]] = {}
     for op in ops:
-        cost = costs[op]
-        load = Fraction(to_ticks(cost.seconds) * cost.share, engine_capacity(cost.engine))
-        work[cost.engine.name] = work.get(cost.engine.name, Fraction(0)) + load
-    bounds = [Bound(w, engine=name) for name, w in work.items()]
+        members.setdefault(costs[op].engine.name, []).append(costs[op])
+    bounds = [_bound_work(name, row) for name, row in members.items()]
     return max(bounds, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
+
+
+def _bound_work(name: str, costs: Sequence[OpCost]) -> Bound:
+    """The work of one engine's ops over its capacity, in the strictest of the ways to weigh them."""
+    work: dict[int, int] = {}
+    for cost in costs:
+        work[cost.share] = work.get(cost.share, 0) + to_ticks(cost.seconds)
+    best = Bound(Fraction(0), engine=name)
+    for weighting in find_weightings(work, engine_capacity(costs[0].engine)):
+        ticks = Fraction(sum(weighting.weights[share] * each for share, each in work.items()), weighting.room)
+        if ticks > best.ticks:
+            best = Bound(ticks, engine=name) if weighting.plain else Bound(ticks, reason=describe_full(name))
+    return best
+
+
+def describe_full(engine: str) -> str:
+    """Why an engine cannot do more although some of its cores are free."""
+    return f"{engine} is full all the time: no more of its ops fit side by side"
 
 
 def find_cycle_ratio(ticks: Sequence[int], edges: Sequence[Edge]) -> tuple[Fraction, tuple[int, ...]]:

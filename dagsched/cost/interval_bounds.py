@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dagsched.cost.bounds import Bound
+from dagsched.cost.packing import Weighting
 from dagsched.cost.run_bounds import Run, round_up, sample
 
 _Row = NDArray[np.int64]
@@ -27,17 +28,17 @@ _CELLS = 1 << 20
 """How many (instance, interval) pairs are looked at for one makespan, or a little more."""
 
 
-def bound_intervals(run: Run, members: list[int], capacity: int, name: str, best: Bound, most: int) -> Bound:
+def bound_intervals(run: Run, members: list[int], weighting: Weighting, name: str, best: Bound, most: int) -> Bound:
     """The longest makespan below ``most`` for which some interval is overfull, plus the least step in time."""
     unit = max(run.unit, most >> 30)
-    share = np.array([run.share[p] for p in members], dtype=np.int64)
+    share = np.array([weighting.weights[run.share[p]] for p in members], dtype=np.int64)
     ticks = np.array([run.ticks[p] // unit for p in members], dtype=np.int64)
     heads = np.array([run.heads[p] // unit for p in members], dtype=np.int64)
     tails = np.array([run.tails[p] // unit for p in members], dtype=np.int64)
     low, high = int(best.ticks) // unit - 1, -(-most // unit)
     while high - low > 1:
         middle = (low + high) // 2
-        if _overfull(heads, ticks, tails, share, capacity, middle):
+        if _overfull(heads, ticks, tails, share, weighting.room, middle):
             low = middle
         else:
             high = middle

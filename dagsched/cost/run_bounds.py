@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
-from dagsched.cost.bounds import ISSUING, Bound
+from dagsched.cost.bounds import ISSUING, Bound, describe_full
+from dagsched.cost.packing import Weighting, find_weightings
 
 _CELLS = 1 << 20
 """How many (head, instance) pairs are looked at for an engine: heads are a sample where there are more."""
@@ -85,15 +86,17 @@ def bound_run(run: Run, lanes: Sequence[int], engines: Sequence[str], most: int 
     for number, (name, capacity) in enumerate(zip(engines, lanes, strict=True)):
         members = [p for p, unit in enumerate(run.engine) if unit == number and run.ticks[p]]
         if members:
-            bounds.append(_bound_engine(run, members, capacity, name))
+            weightings = find_weightings((run.share[p] for p in members), capacity)
+            bounds += [_bound_engine(run, members, weighting, name) for weighting in weightings]
     best = max(bounds, key=lambda bound: bound.ticks)
     if most is not None and best.ticks < most:
         from dagsched.cost.interval_bounds import bound_intervals  # NumPy takes a while to load
 
         for number, (name, capacity) in enumerate(zip(engines, lanes, strict=True)):
             members = [p for p, unit in enumerate(run.engine) if unit == number and run.ticks[p]]
-            if members and best.ticks < most:
-                best = bound_intervals(run, members, capacity, name, best, most)
+            for weighting in find_weightings((run.share[p] for p in members), capacity):
+                if members and best.ticks < most:
+                    best = bound_intervals(run, members, weighting, name, best, most)
     return best
 
 
@@ -123,11 +126,15 @@ def _bound_calls(run: Run) -> Bound:
     return Bound(Fraction(run.issue * len(run.ticks) + min(last)), reason=ISSUING)
 
 
-def _bound_engine(run: Run, members: list[int], capacity: int, name: str) -> Bound:
+def _bound_engine(run: Run, members: list[int], weighting: Weighting, name: str) -> Bound:
     """The most that (least head) + work / capacity + (least tail) gives over sets of instances."""
-    rows = [(run.heads[p], run.ticks[p] * run.share[p], capacity * run.tails[p]) for p in members]
+    weights, capacity = weighting.weights, weighting.room
+    members = [p for p in members if weights[run.share[p]]]
+    rows = [(run.heads[p], run.ticks[p] * weights[run.share[p]], capacity * run.tails[p]) for p in members]
     rows.sort(key=lambda row: -row[2])
     best, found = 0, (0, 0)
+    if not rows:
+        return Bound(Fraction(0))
     heads = sample({head for head, _, _ in rows}, max(2, min(192, _CELLS // len(rows))))
     for least in heads:
         work, base = 0, capacity * least
@@ -139,13 +146,13 @@ def _bound_engine(run: Run, members: list[int], capacity: int, name: str) -> Bou
     least, tail = found
     ticks = round_up(Fraction(best, capacity), run.unit)
     if least <= run.issue and tail == 0 and all(head >= least for head, _, _ in rows):
-        return Bound(ticks, engine=name)
-    return Bound(ticks, reason=_describe(run, members, name, least, tail))
+        return Bound(ticks, engine=name) if weighting.plain else Bound(ticks, reason=describe_full(name))
+    inside = [p for p in members if run.heads[p] >= least and run.tails[p] >= tail]
+    return Bound(ticks, reason=_describe(run, inside, name, least, tail))
 
 
-def _describe(run: Run, members: list[int], name: str, head: int, tail: int) -> str:
-    """``core is busy with 12 ops, after a and before z``."""
-    inside = [p for p in members if run.heads[p] >= head and run.tails[p] >= tail]
+def _describe(run: Run, inside: list[int], name: str, head: int, tail: int) -> str:
+    """``core is busy with 12 ops, not before a has ended, with z still to come``."""
     text = f"{name} is busy with {len(inside)} ops"
     first = min(inside, key=lambda p: run.heads[p])
     if head and run.before[first]:
