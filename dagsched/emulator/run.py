@@ -11,13 +11,14 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from dagsched.compiled import Compiled
-from dagsched.diagnostics import Diagnostic, UsageError
+from dagsched.diagnostics import Diagnostic, Source, UsageError
 from dagsched.emit.acl_cpp import ASCENDCL, emit_acl_cpp
 from dagsched.emit.acl_graph import ASCENDCL_GRAPH, emit_acl_graph
 from dagsched.emit.calls import CallList, Repeat
@@ -128,7 +129,7 @@ def run_program(
         "DAGSCHED_EMU_LOG": str(folder / "log"),
         "DAGSCHED_EMU_STRICT": "1",
         "DAGSCHED_EMU_INJECT": inject or "",
-        "TSAN_OPTIONS": f"exitcode={RACES}",
+        "TSAN_OPTIONS": f"exitcode={RACES}:atexit_sleep_ms=20",
         "ASAN_OPTIONS": "detect_leaks=1",
     }
     for name, value in (("STREAMS", limits.streams), ("EVENTS", limits.events), ("QUEUE_DEPTH", limits.queue_depth)):
@@ -216,16 +217,29 @@ def _compare_calls(meaning: Meaning, outcome: Outcome) -> list[Diagnostic]:
 
 def _check_trace(outcome: Outcome) -> list[Diagnostic]:
     """Read back what the program did: races that this run happened not to show."""
+    trace = (outcome.folder / "trace.json").read_text(encoding="utf-8")
+    found = _check_text(trace)
+    if found is None:
+        return []
+    verdict, *notes = found
+    headline = f"the trace of the run is not right: {verdict} (seed {outcome.seed})"
+    return [Diagnostic("R308", headline, notes=tuple(notes))]
+
+
+@lru_cache(maxsize=4)
+def _check_text(trace: str) -> tuple[str, ...] | None:
+    """The verdict on a trace and what is wrong with it; None where nothing is.
+
+    A program that issues the same calls leaves the same trace, whatever the interleaving: it is checked once.
+    """
     from dagsched.proof.check import check_schedule
     from dagsched.schedule.reader import read_schedule
-    from dagsched.sources import read_file
 
-    verdict = check_schedule(read_schedule(read_file(outcome.folder / "trace.json")))
+    verdict = check_schedule(read_schedule(Source("trace.json", trace)))
     if verdict.verdict == "ok":
-        return []
+        return None
     first = verdict.diagnostics()[0]
-    headline = f"the trace of the run is not right: {verdict.verdict} (seed {outcome.seed})"
-    return [Diagnostic("R308", headline, notes=(first.headline, *first.notes[:1]))]
+    return (verdict.verdict, first.headline, *first.notes[:1])
 
 
 def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:

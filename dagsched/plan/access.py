@@ -138,6 +138,8 @@ def _split(text: str, start: int, end: int, separator: str) -> list[tuple[int, i
 
 def _bound(text: str, offset: int) -> Expr:
     """A bound whose numbers may carry units of size."""
+    if text.isdecimal():  # as nearly all are in a trace
+        return read_expression(text)
     pieces: list[str] = []
     places: list[int] = []  # for each character of the plain text, where it stands in the written one
     position = 0
@@ -177,6 +179,8 @@ def _expression(text: str, offset: int) -> Expr:
 
 def read_expression(text: str) -> Expr:
     """``parse_expression`` for texts of files: not too long, and constants in 64 bits; raises ``ExpressionError``."""
+    if text.isdecimal() and len(text) <= 18:
+        return Int(int(text))
     if len(text) > MAX_EXPRESSION:
         raise ExpressionError(f"an expression must not have more than {MAX_EXPRESSION} characters")
     expr = parse_expression(text)

@@ -188,35 +188,25 @@ def conflict(first: Mode, second: Mode) -> tuple[str, ...]:
 class Cells(Generic[T]):
     """A value for each distinct box touched so far, found by overlap.
 
-    Boxes are sorted by their lower bound on the first axis; boxes much longer than most stand in a list of their own,
-    so that many small regions of one buffer cost a search each and not a scan.
+    Boxes are sorted by their lower bound on the first axis, those of like length (to a power of two) in a list of
+    their own: many small regions of one buffer cost a search each and not a scan, whatever large ones there are.
     """
 
     def __init__(self) -> None:
         self.values: dict[Box, T] = {}
-        self.starts: list[tuple[int, Box]] = []
-        self.longest = 0
-        self.wide: list[Box] = []
+        self.starts: dict[int, list[tuple[int, Box]]] = {}
 
     def add(self, box: Box, value: T) -> None:
         self.values[box] = value
         lo, hi = box[0]
-        if hi - lo >= INFINITY or (self.longest and hi - lo > 16 * self.longest):
-            self.wide.append(box)
-        else:
-            self.longest = max(self.longest, hi - lo)
-            insort(self.starts, (lo, box))
+        insort(self.starts.setdefault(max(0, hi - lo).bit_length(), []), (lo, box))
 
     def overlapping(self, box: Box) -> Iterator[tuple[Box, T]]:
-        for other in self.wide:
-            if overlaps(other, box):
-                yield other, self.values[other]
-        if not self.starts:
-            return
         lo, hi = box[0]
-        for at in range(bisect_left(self.starts, (lo - self.longest,)), len(self.starts)):
-            start, other = self.starts[at]
-            if start >= hi:
-                break
-            if overlaps(other, box):
-                yield other, self.values[other]
+        for bits, starts in self.starts.items():
+            for at in range(bisect_left(starts, (lo - (1 << bits),)), len(starts)):
+                start, other = starts[at]
+                if start >= hi:
+                    break
+                if overlaps(other, box):
+                    yield other, self.values[other]

@@ -94,8 +94,7 @@ aclError aclmdlRIExecuteAsync(aclmdlRI model, aclrtStream handle) {
   if (const int code = find_model(model, graph); code != ACL_SUCCESS) return code;
   if (const int code = find_queue(handle, stream); code != ACL_SUCCESS) return code;
   if (stream->capture) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "EE1016: a model cannot be captured into another");
-  replay(graph, stream);
-  return ACL_SUCCESS;
+  return replay(graph, stream);
 }
 
 aclError aclmdlRIExecute(aclmdlRI model, int32_t timeout) {
@@ -105,7 +104,7 @@ aclError aclmdlRIExecute(aclmdlRI model, int32_t timeout) {
   if (timeout == 0 || timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "a timeout is -1 or positive");
   if (const int code = find_model(model, graph); code != ACL_SUCCESS) return code;
   if (const int code = find_stream(nullptr, stream); code != ACL_SUCCESS) return code;
-  replay(graph, stream);
+  if (const int code = replay(graph, stream); code != 0) return code;
   return end_stream(stream, timeout, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 }
 

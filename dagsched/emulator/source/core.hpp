@@ -61,7 +61,11 @@ struct Graph {
     Recipe recipe;
     bool marker = false;     // a record: nothing to be joined
     int64_t waits_for = -1;  // the entry whose record it waits for
+    std::string op = "";     // whose it is, in the iteration that was captured
+    int64_t iteration = kNoIteration;
+    int fault = 0;  // of its next task
   };
+  int64_t began = kNoIteration;  // the iteration that was noted when the capture began
   std::vector<Entry> entries;
   std::vector<struct Stream*> sources;  // the streams captured, the capturing one first
   std::vector<struct Stream*> lanes;    // what runs them in a replay
@@ -88,6 +92,7 @@ struct Stream {
   bool blocking = false;  // CUDA: synchronises with the legacy default stream
   bool legacy = false;    // is that stream
   bool internal = false;  // a lane of a graph
+  Stream* launched_on = nullptr;  // whose failure a failure in this lane is
   uint32_t flags = 0;
   int priority = 0;
   bool stops_on_failure = false;

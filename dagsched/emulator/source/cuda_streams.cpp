@@ -430,8 +430,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
   if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no executable graph");
   if (const cudaError_t code = find_stream(stream_handle, stream); code != cudaSuccess) return code;
   if (stream->capture) return captured(stream, "a graph's launch as part");
-  replay(at->second, stream);
-  return cudaSuccess;
+  return static_cast<cudaError_t>(replay(at->second, stream));
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {

@@ -4,11 +4,34 @@
 #include "graphs.hpp"
 
 namespace emu {
+namespace {
+
+// A launch makes the captured iterations again, each as far on as the launch says that it is: a fault in one of them is
+// met by the launch, which is the only call, or by the task in it.
+int meet_faults(Graph& graph) {
+  World& w = world();
+  const int64_t on = here().iteration - graph.began;
+  for (size_t n = w.faults.size(); n-- > 0;) {
+    const Fault fault = w.faults[n];
+    const auto met = std::find_if(graph.entries.begin(), graph.entries.end(), [&](const Graph::Entry& entry) {
+      return !fault.by_number && entry.op == fault.target && entry.iteration + on == fault.iteration;
+    });
+    if (met == graph.entries.end()) continue;
+    w.faults.erase(w.faults.begin() + static_cast<std::ptrdiff_t>(n));
+    if (fault.how == Fault::How::lost) w.lost = fault.code;
+    if (fault.how != Fault::How::task) return fail(fault.code, "EI0001: injected into the launch of a graph");
+    met->fault = fault.code;
+  }
+  return 0;
+}
+
+}  // namespace
 
 std::shared_ptr<Graph> begin_capture(Stream* stream, int mode) {
   auto graph = std::make_shared<Graph>();
   graph->mode = mode;
   graph->owner = std::this_thread::get_id();
+  graph->began = here().iteration;
   graph->sources.push_back(stream);
   stream->capture = graph;
   stream->lane = 0;
@@ -49,7 +72,8 @@ std::string find_unjoined(const Graph& graph) {
   return "";
 }
 
-void replay(const std::shared_ptr<Graph>& graph, Stream* stream) {
+int replay(const std::shared_ptr<Graph>& graph, Stream* stream) {
+  if (const int code = meet_faults(*graph); code != 0) return code;
   while (graph->lanes.size() < std::max<size_t>(1, graph->sources.size())) {
     Stream* lane = open_stream(stream->context, unique(stream->name + ".replay"));
     lane->internal = true;
@@ -57,13 +81,16 @@ void replay(const std::shared_ptr<Graph>& graph, Stream* stream) {
   }
   for (Stream* lane : graph->lanes) join_traced(lane, stream);
   Replay tokens(graph->records);
-  for (const Graph::Entry& entry : graph->entries) {
+  for (Graph::Entry& entry : graph->entries) {
     Stream* lane = graph->lanes[entry.lane];
+    lane->launched_on = stream;
+    here().next_fault = std::exchange(entry.fault, 0);
     TaskPtr task = entry.recipe(&tokens);
     if (task->step >= 0) world().trace[static_cast<size_t>(task->step)].stream = lane->name;
     push(lane, std::move(task));
   }
   for (Stream* lane : graph->lanes) join_traced(stream, lane);
+  return 0;
 }
 
 void join_traced(Stream* stream, Stream* other) {

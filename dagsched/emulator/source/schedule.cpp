@@ -74,6 +74,7 @@ void settle(Time until) {
 }
 
 void fail_stream(Stream* stream, int code) {
+  if (stream->launched_on != nullptr) stream = stream->launched_on;
   const Context* context = stream->context;
   if (context != nullptr && context->breaks_on != nullptr && context->breaks_on(code)) {
     if (world().lost == 0) world().lost = code;
@@ -364,7 +365,9 @@ void enqueue(Stream* stream, const std::string& what, Recipe recipe, Step step) 
       if (!step.action.empty()) task->step = add_step(step);
       return task;
     };
-    stream->capture->entries.push_back({stream->lane, std::move(traced)});
+    ThreadState& state = here();
+    const int fault = std::exchange(state.next_fault, 0);
+    stream->capture->entries.push_back({stream->lane, std::move(traced), false, -1, state.op, state.iteration, fault});
     return;
   }
   TaskPtr task = recipe(nullptr);

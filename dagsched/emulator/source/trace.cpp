@@ -5,6 +5,7 @@
 // flags as well, every record of a latched event gets a handle of its own, which means the same.
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "core.hpp"
 
@@ -79,15 +80,14 @@ std::string accesses(const Step& step, const std::vector<Region>& own) {
       {Mode::read, "reads"}, {Mode::write, "writes"}, {Mode::update, "updates"}, {Mode::accumulate, "accumulates"}};
   std::string text;
   for (const auto& [mode, key] : kinds) {
-    std::vector<std::string> found;
+    std::set<std::string> found;  // a strided access has thousands of rows
+    std::string list;
     for (const Touch& touch : step.touches) {
       std::string one = touch.mode == mode && touch.size != 0 ? access_text(touch, own) : "";
-      if (!one.empty() && std::find(found.begin(), found.end(), one) == found.end()) found.push_back(std::move(one));
+      if (one.empty() || !found.insert(one).second) continue;
+      list += (list.empty() ? "" : ", ") + one;
     }
-    if (found.empty()) continue;
-    text += std::string(", \"") + key + "\": [";
-    for (size_t n = 0; n < found.size(); ++n) text += (n ? ", " : "") + found[n];
-    text += "]";
+    if (!list.empty()) text += std::string(", \"") + key + "\": [" + list + "]";
   }
   return text;
 }

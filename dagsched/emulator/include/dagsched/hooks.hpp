@@ -18,14 +18,42 @@
 
 #define DAGSCHED_NOTE(op, iteration) dagsched_emulator_note(op, iteration)
 
+// Mixing every byte of large buffers takes minutes where each access is instrumented. So ThreadSanitizer does not see
+// the functions that go over bytes, and is told what they are about to touch: to the byte, in one call for each run.
+#if defined(__SANITIZE_THREAD__)
+#define DAGSCHED_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DAGSCHED_THREAD_SANITIZER 1
+#endif
+#endif
+#ifdef DAGSCHED_THREAD_SANITIZER
+#define DAGSCHED_UNSEEN __attribute__((no_sanitize("thread")))
+extern "C" void __tsan_read_range(void* address, unsigned long size);
+extern "C" void __tsan_write_range(void* address, unsigned long size);
+#else
+#define DAGSCHED_UNSEEN
+#endif
+
 namespace hooks {
+
+inline void sees_read([[maybe_unused]] const unsigned char* data, [[maybe_unused]] size_t size) {
+#ifdef DAGSCHED_THREAD_SANITIZER
+  if (size != 0) __tsan_read_range(const_cast<unsigned char*>(data), size);
+#endif
+}
+inline void sees_write([[maybe_unused]] unsigned char* data, [[maybe_unused]] size_t size) {
+#ifdef DAGSCHED_THREAD_SANITIZER
+  if (size != 0) __tsan_write_range(data, size);
+#endif
+}
 
 inline uint64_t key_of(const std::string& text) {
   uint64_t value = 0xCBF29CE484222325u;
   for (const char letter : text) value = (value ^ static_cast<unsigned char>(letter)) * 0x100000001B3u;
   return value;
 }
-inline uint64_t mixed(uint64_t value) {
+DAGSCHED_UNSEEN inline uint64_t mixed(uint64_t value) {
   value += 0x9E3779B97F4A7C15u;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
   value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
@@ -55,6 +83,48 @@ auto runs_of(const View& view) -> decltype(view.stride, Runs()) {
   return runs;
 }
 
+// What a function makes of the bytes that it reads.
+struct Digest {
+  uint64_t total, word = 0, number = 0;
+  size_t bytes = 0;
+
+  DAGSCHED_UNSEEN void take(const unsigned char* data, size_t size) {
+    size_t at = 0;
+    for (; bytes % 8 == 0 && at + 8 <= size; at += 8, bytes += 8) {
+      std::memcpy(&word, data + at, 8);
+      add();
+    }
+    for (; at < size; ++at) {
+      word |= static_cast<uint64_t>(data[at]) << 8 * (bytes % 8);
+      if (++bytes % 8 == 0) add();
+    }
+  }
+  uint64_t end() {
+    if (bytes % 8 != 0) add();
+    return total + mixed(bytes);
+  }
+
+ private:
+  DAGSCHED_UNSEEN void add() {
+    total += mixed(word + ++number * 0x9E3779B97F4A7C15u);
+    word = 0;
+  }
+};
+
+// Writes the bytes from number `bytes` on of the stream that begins with `start`; returns the number of the next.
+DAGSCHED_UNSEEN inline size_t fill(unsigned char* data, size_t size, uint64_t start, size_t bytes, bool add) {
+  size_t at = 0;
+  for (; !add && bytes % 8 == 0 && at + 8 <= size; at += 8, bytes += 8) {
+    const uint64_t word = mixed(start + bytes / 8);
+    std::memcpy(data + at, &word, 8);
+  }
+  for (; at < size; ++at, ++bytes) {
+    const auto value = static_cast<unsigned char>(mixed(start + bytes / 8) >> 8 * (bytes % 8));
+    data[at] = static_cast<unsigned char>((add ? data[at] : 0) + value);
+  }
+  return bytes;
+}
+
 class Mix {
  public:
   explicit Mix(const std::string& function) : value_(key_of(function)) {}
@@ -62,27 +132,14 @@ class Mix {
   void index(int64_t i) { value_ = value_ * 31 + static_cast<uint64_t>(i); }
 
   void read(const std::string& name, const Runs& runs, int mode) {
-    uint64_t total = key_of(name), word = 0, number = 0;
-    size_t bytes = 0;
+    Digest digest{key_of(name)};
     for (const auto& [address, size] : runs) {
       dagsched_emulator_access(address, size, mode);
       const auto* data = static_cast<const unsigned char*>(dagsched_emulator_device(address));
-      size_t at = 0;
-      for (; bytes % 8 == 0 && at + 8 <= size; at += 8, bytes += 8) {
-        std::memcpy(&word, data + at, 8);
-        total += mixed(word + ++number * 0x9E3779B97F4A7C15u);
-        word = 0;
-      }
-      for (; at < size; ++at) {
-        word |= static_cast<uint64_t>(data[at]) << 8 * (bytes % 8);
-        if (++bytes % 8 == 0) {
-          total += mixed(word + ++number * 0x9E3779B97F4A7C15u);
-          word = 0;
-        }
-      }
+      sees_read(data, size);
+      digest.take(data, size);
     }
-    if (bytes % 8 != 0) total += mixed(word + ++number * 0x9E3779B97F4A7C15u);
-    value_ += total + mixed(bytes);
+    value_ += digest.end();
   }
 
   // In two halves, between which other streams may make their steps; sums are made in one, and one after another.
@@ -98,25 +155,15 @@ class Mix {
       if (mode != DAGSCHED_UPDATE) dagsched_emulator_access(address, size, mode);
       auto* data = static_cast<unsigned char*>(dagsched_emulator_device(address));
       const size_t half = add ? size : size / 2;
-      fill(data, half, start, bytes, add);
+      sees_write(data, half);
+      bytes = fill(data, half, start, bytes, add);
       if (!add && n == runs.size() / 2) dagsched_emulator_breathe();
-      fill(data + half, size - half, start, bytes, add);
+      sees_write(data + half, size - half);
+      bytes = fill(data + half, size - half, start, bytes, add);
     }
   }
 
  private:
-  static void fill(unsigned char* data, size_t size, uint64_t start, size_t& bytes, bool add) {
-    size_t at = 0;
-    for (; !add && bytes % 8 == 0 && at + 8 <= size; at += 8, bytes += 8) {
-      const uint64_t word = mixed(start + bytes / 8);
-      std::memcpy(data + at, &word, 8);
-    }
-    for (; at < size; ++at, ++bytes) {
-      const auto value = static_cast<unsigned char>(mixed(start + bytes / 8) >> 8 * (bytes % 8));
-      data[at] = static_cast<unsigned char>((add ? data[at] : 0) + value);
-    }
-  }
-
   uint64_t value_;
 };
 
@@ -130,8 +177,7 @@ inline void log_call(const std::string& function, std::initializer_list<int64_t>
 template <class View>
 void fill_input(const View& view, const std::string& name) {
   std::vector<unsigned char> data(view.capacity);
-  const uint64_t start = key_of(name);
-  for (size_t n = 0; n < data.size(); ++n) data[n] = static_cast<unsigned char>(mixed(start + n / 8) >> 8 * (n % 8));
+  fill(data.data(), data.size(), key_of(name), 0, false);
   dagsched_emulator_set(view.data, data.data(), data.size(), ("fill " + name).c_str());
 }
 
