@@ -70,7 +70,8 @@ rt.aclrtSynchronizeStream(s)
 """
     status, _, said = run_python(text, DAGSCHED_EMU_SEED="1")
     assert status == 86
-    assert "a copy gets to device.0, which has been freed" in said
+    assert "memory device.0 is released, and `copy_h2d` of stream stream is still going to use it" in said
+    assert "copy_h2d gets to device.0, which has been freed" in said
 
 
 def test_leaks_and_early_ends_are_told() -> None:

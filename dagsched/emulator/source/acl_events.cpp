@@ -17,21 +17,21 @@ constexpr uint32_t kFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
 
 int create(aclrtEvent* handle, EventKind kind, uint32_t flags) {
   World& w = world();
-  if (handle == nullptr || flags == 0 || (flags & ~kFlags) != 0) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: no place for the event, or no such flags");
-  }
-  if (here().context == nullptr) return fail(ACL_ERROR_RT_CONTEXT_NULL, "EE1002: this thread has no current context");
+  Context* context = nullptr;
+  if (const int code = require_place(handle, "the event"); code != ACL_SUCCESS) return code;
+  if (flags == 0 || (flags & ~kFlags) != 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: there are no such flags");
+  if (const int code = find_context(context); code != ACL_SUCCESS) return code;
   if (kind == EventKind::flag && w.flag_events >= w.options.events) {
     return fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, "EE1023: the device has no more events");
   }
   const std::string name = numbered(label("event"), "@");
-  *handle = open_event(here().context, kind, flags, name).get();
+  *handle = open_event(context, kind, flags, name).get();
   return ACL_SUCCESS;
 }
 
 int find(aclrtEvent handle, EventPtr& event) {
   event = find_event(handle);
-  return event ? ACL_SUCCESS : fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: that is no event");
+  return event ? ACL_SUCCESS : fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: " + explain_handle(handle, "event"));
 }
 
 int find_both(aclrtEvent handle, aclrtStream queue, EventPtr& event, Stream*& stream) {
@@ -55,7 +55,7 @@ int wait(aclrtStream queue, aclrtEvent handle) {
     return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006: event " + event->name + " was made without ACL_EVENT_SYNC");
   }
   if (event->capture && stream->capture && event->capture != stream->capture) {
-    return fail(ACL_ERROR_RT_MODEL_CAPTURED, "EE1016: the event and the stream belong to different captures");
+    return fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "EE1016: the event and the stream belong to different captures");
   }
   if (event->capture && queue == nullptr) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "EE1016: the default stream cannot be captured");
@@ -179,6 +179,7 @@ aclError aclrtResetEvent(aclrtEvent handle, aclrtStream queue) {
 
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
   ACL_CALL(plain);
+  if (const int code = require_place(status, "the status"); code != ACL_SUCCESS) return code;
   bool complete = false;
   const int code = query(event, complete);
   *status = complete ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
@@ -187,6 +188,7 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
   ACL_CALL(plain);
+  if (const int code = require_place(status, "the status"); code != ACL_SUCCESS) return code;
   bool complete = false;
   const int code = query(event, complete);
   *status = complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
@@ -196,6 +198,7 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
 aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
   ACL_CALL(plain);
   EventPtr event;
+  if (const int code = require_place(status, "the status"); code != ACL_SUCCESS) return code;
   if (const int code = find(handle, event); code != ACL_SUCCESS) return code;
   *status = event->waits_pending == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
   return ACL_SUCCESS;
@@ -214,6 +217,7 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
 
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
   ACL_CALL(plain);
+  if (const int code = require_place(ms, "the time"); code != ACL_SUCCESS) return code;
   EventPtr events[2];
   Time times[2];
   for (int n = 0; n < 2; ++n) {
@@ -237,6 +241,7 @@ aclError aclrtSetOpWaitTimeout(uint32_t) {
 
 aclError aclrtGetEventAvailNum(uint32_t* count) {
   ACL_CALL(plain);
+  if (const int code = require_place(count, "the number"); code != ACL_SUCCESS) return code;
   const World& w = world();
   const size_t used = w.flag_events + w.pending_records;
   *count = static_cast<uint32_t>(w.options.events - std::min(w.options.events, used));

@@ -11,7 +11,7 @@ using namespace emu;
 namespace emu {
 namespace {
 
-std::map<const Graph*, std::shared_ptr<Graph>> captured;
+auto& captured = *new std::map<const Graph*, std::shared_ptr<Graph>>;
 
 bool is_supported() {
   const char* text = std::getenv("DAGSCHED_EMU_CAPTURE");
@@ -33,8 +33,10 @@ extern "C" {
 aclError aclmdlRICaptureBegin(aclrtStream handle, aclmdlRICaptureMode mode) {
   ACL_CALL(work);
   Stream* stream = nullptr;
-  if (handle == nullptr) return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "EE1016: the default stream cannot be captured");
   if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
+  if (stream == stream->context->default_stream) {
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "EE1016: the default stream cannot be captured");
+  }
   if (!is_supported()) return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006: the device does not support captures");
   if (mode < ACL_MODEL_RI_CAPTURE_MODE_GLOBAL || mode > ACL_MODEL_RI_CAPTURE_MODE_RELAXED) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: there is no such mode");
@@ -47,7 +49,7 @@ aclError aclmdlRICaptureBegin(aclrtStream handle, aclmdlRICaptureMode mode) {
 aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
   ACL_CALL(plain);
   Stream* stream = nullptr;
-  if (model == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: no place for the model");
+  if (const int code = require_place(model, "the model"); code != ACL_SUCCESS) return code;
   if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
   *model = nullptr;
   const std::shared_ptr<Graph> graph = stream->capture;
@@ -56,7 +58,7 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED, "EE1016: the capture began on another stream");
   }
   if (graph->mode != ACL_MODEL_RI_CAPTURE_MODE_RELAXED && graph->owner != std::this_thread::get_id()) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1016: the capture began on another thread");
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD, "EE1016: the capture began on another thread");
   }
   end_capture(graph);
   if (graph->broken) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "EE1016: something was called that a capture forbids");
@@ -71,6 +73,7 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
 aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureStatus* status, aclmdlRI* model) {
   ACL_CALL(plain);
   Stream* stream = nullptr;
+  if (const int code = require_place(status, "the status"); code != ACL_SUCCESS) return code;
   if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
   const Graph* graph = stream->capture.get();
   *status = graph == nullptr  ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
@@ -82,7 +85,9 @@ aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureStatus* statu
 
 aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
   ACL_CALL(plain);
-  if (mode == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: no mode");
+  if (mode == nullptr || *mode < ACL_MODEL_RI_CAPTURE_MODE_GLOBAL || *mode > ACL_MODEL_RI_CAPTURE_MODE_RELAXED) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: there is no such mode");
+  }
   *mode = static_cast<aclmdlRICaptureMode>(std::exchange(here().capture_mode, static_cast<int>(*mode)));
   return ACL_SUCCESS;
 }
@@ -112,6 +117,9 @@ aclError aclmdlRIDestroy(aclmdlRI handle) {
   ACL_CALL(release);
   std::shared_ptr<Graph> graph;
   if (const int code = find_model(handle, graph); code != ACL_SUCCESS) return code;
+  if (is_running(*graph) && world().lost == 0) {
+    return fail(ACL_ERROR_RT_MODEL_RUNNING, "EE1016: the model is still being executed");
+  }
   close_graph(*graph);
   captured.erase(graph.get());
   return ACL_SUCCESS;

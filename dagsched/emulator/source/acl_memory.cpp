@@ -47,11 +47,28 @@ struct Ends {
 };
 
 int check_copy(const Rows& rows, aclrtMemcpyKind kind, Ends& ends) {
-  const size_t to_size = (rows.height - 1) * rows.to_pitch + rows.width;
-  const size_t from_size = (rows.height - 1) * rows.from_pitch + rows.width;
+  size_t to_size = 0, from_size = 0;
+  if (!extent(rows.to_pitch, rows.width, rows.height, to_size) ||
+      !extent(rows.from_pitch, rows.width, rows.height, from_size)) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: the rows are longer than any memory");
+  }
   if (const int code = look_at(rows.to, to_size, ends.to); code != ACL_SUCCESS) return code;
   if (const int code = look_at(rows.from, from_size, ends.from); code != ACL_SUCCESS) return code;
   return check_kind(kind, ends.to, ends.from);
+}
+
+int check_device(const End& end, const Context* context) {
+  if (!end.on_device() || end.block->device == context->device) return ACL_SUCCESS;
+  const std::string why = end.block->name + " is memory of device " + std::to_string(end.block->device) +
+                          ", and the current context is of device " + std::to_string(context->device);
+  complain(why);
+  return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: " + why);
+}
+
+// Calls that block cannot be made while a capture forbids them (aclmdlRICaptureBegin has the modes).
+int check_mode(const char* what, int code) {
+  return forbid_in_capture() ? fail(code, std::string("EE1016: ") + what + " during a capture whose mode forbids it")
+                             : ACL_SUCCESS;
 }
 
 std::vector<Touch> touches_of(const Rows& rows) {
@@ -71,6 +88,9 @@ int copy_async(const Rows& rows, aclrtMemcpyKind kind, aclrtStream handle) {
   if (const int code = find_queue(handle, stream); code != ACL_SUCCESS) return code;
   Ends ends;
   if (const int code = check_copy(rows, kind, ends); code != ACL_SUCCESS) return code;
+  for (const End* end : {&ends.to, &ends.from}) {
+    if (const int code = check_device(*end, stream->context); code != ACL_SUCCESS) return code;
+  }
   if (!ends.to.on_device() && !ends.from.on_device()) {
     return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006: asynchronous copies within the host are not supported");
   }
@@ -82,7 +102,12 @@ int copy_async(const Rows& rows, aclrtMemcpyKind kind, aclrtStream handle) {
   const bool pageable = ends.to.where == Where::pageable || ends.from.where == Where::pageable;
   if (pageable && stream->capture) {
     stream->capture->broken = true;
-    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1016: memory that is not page-locked cannot be copied in a capture");
+    return fail(ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC,
+                "EE1016: memory that is not page-locked cannot be copied in a capture");
+  }
+  if (pageable) {
+    const char* what = "a copy of memory that is not page-locked is made";
+    if (const int code = check_mode(what, ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC); code != ACL_SUCCESS) return code;
   }
   Step step;
   step.action = "op";
@@ -101,9 +126,16 @@ int copy_async(const Rows& rows, aclrtMemcpyKind kind, aclrtStream handle) {
 }
 
 int copy_sync(const Rows& rows, aclrtMemcpyKind kind) {
-  if (here().context == nullptr) return fail(ACL_ERROR_RT_CONTEXT_NULL, "EE1002: this thread has no current context");
+  Context* context = nullptr;
+  if (const int code = find_context(context); code != ACL_SUCCESS) return code;
+  if (const int code = check_mode("aclrtMemcpy is called", ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT); code != ACL_SUCCESS) {
+    return code;
+  }
   Ends ends;
   if (const int code = check_copy(rows, kind, ends); code != ACL_SUCCESS) return code;
+  for (const End* end : {&ends.to, &ends.from}) {
+    if (const int code = check_device(*end, context); code != ACL_SUCCESS) return code;
+  }
   Step step;
   step.action = "host";
   step.name = label(direction(ends));
@@ -119,7 +151,7 @@ Rows plain_rows(void* to, const void* from, size_t count) {
 }
 
 int check_sizes(const void* to, size_t room, const void* from, size_t count, bool& nothing) {
-  nothing = count == 0 || to == from;
+  nothing = count == 0 || (to == from && to != nullptr);
   return count > room ? fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: more bytes than destMax or maxCount") : ACL_SUCCESS;
 }
 
@@ -131,8 +163,9 @@ int check_pitches(size_t to_pitch, size_t from_pitch, size_t width, size_t heigh
 int release_memory(void* address, Place place, bool synchronise) {
   const auto at = world().blocks.find(static_cast<char*>(address));
   if (at == world().blocks.end() || at->second->place != place) {
-    if (address != nullptr) complain("memory is released that was not allocated so, or has been released");
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: no block of memory begins at that address");
+    const std::string why = explain_release(address, place);
+    if (address != nullptr) complain(why);
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: " + why);
   }
   const BlockPtr block = at->second;
   if (synchronise && here().context != nullptr) {
@@ -153,19 +186,28 @@ extern "C" {
 
 aclError aclrtMalloc(void** address, size_t size, aclrtMemMallocPolicy) {
   ACL_CALL(work);
-  if (here().context == nullptr) return fail(ACL_ERROR_RT_CONTEXT_NULL, "EE1002: this thread has no current context");
-  if (address == nullptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a size of 0");
+  Context* context = nullptr;
+  if (const int code = require_place(address, "the address"); code != ACL_SUCCESS) return code;
+  if (const int code = find_context(context); code != ACL_SUCCESS) return code;
+  if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a size of 0");
   const BlockPtr block = allocate(Place::device, size, numbered(label("device")));
-  if (!block) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "EL0004: the device has no memory left");
+  if (!block) {
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                "EL0004: the device has no memory left for " + std::to_string(size) + " bytes");
+  }
   *address = block->host;
   return ACL_SUCCESS;
 }
 
 aclError aclrtMallocHost(void** address, size_t size) {
   ACL_CALL(work);
-  if (address == nullptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a size of 0");
+  if (const int code = require_place(address, "the address"); code != ACL_SUCCESS) return code;
+  if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a size of 0");
   const BlockPtr block = allocate(Place::pinned, size, numbered(label("host")));
-  if (!block) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "EL0004: the host has no memory left");
+  if (!block) {
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                "EL0004: the host has no memory left for " + std::to_string(size) + " bytes");
+  }
   *address = block->host;
   return ACL_SUCCESS;
 }
@@ -195,7 +237,9 @@ aclError aclrtHostRegisterV2(void* address, uint64_t size, uint32_t flag) {
   if (address == nullptr || size == 0 || (flag & ~(ACL_HOST_REG_MAPPED | ACL_HOST_REG_PINNED)) != 0 || flag == 0) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: no memory, or no such flag");
   }
-  if (block_at(address)) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: the memory is registered already");
+  if (overlaps_block(address, size)) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: the memory, or a part of it, is registered already");
+  }
   if ((flag & ACL_HOST_REG_PINNED) != 0) adopt(static_cast<char*>(address), size, numbered(label("registered")));
   return ACL_SUCCESS;
 }
@@ -245,7 +289,13 @@ aclError aclrtMemset(void* address, size_t room, int32_t value, size_t count) {
   End end;
   bool nothing = false;
   if (const int code = check_sizes(address, room, nullptr, count, nothing); code != ACL_SUCCESS || nothing) return code;
+  Context* context = nullptr;
+  if (const int code = find_context(context); code != ACL_SUCCESS) return code;
   if (const int code = look_at(address, count, end); code != ACL_SUCCESS) return code;
+  if (const int code = check_device(end, context); code != ACL_SUCCESS) return code;
+  if (const int code = check_mode("aclrtMemset is called", ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT); code != ACL_SUCCESS) {
+    return code;
+  }
   Step step;
   step.action = "host";
   step.name = label("fill");
@@ -265,6 +315,7 @@ aclError aclrtMemsetAsync(void* address, size_t room, int32_t value, size_t coun
   if (const int code = check_sizes(address, room, nullptr, count, nothing); code != ACL_SUCCESS || nothing) return code;
   if (const int code = find_queue(handle, stream); code != ACL_SUCCESS) return code;
   if (const int code = look_at(address, count, end); code != ACL_SUCCESS) return code;
+  if (const int code = check_device(end, stream->context); code != ACL_SUCCESS) return code;
   if (!end.on_device()) {
     complain("aclrtMemsetAsync on memory of the host");
     return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: only device memory can be filled so");

@@ -18,14 +18,15 @@ struct Report {
   TokenPtr done;
 };
 
-std::map<const Stream*, uint64_t> subscriptions;
-std::map<uint64_t, std::deque<Report>> reports;
+// Never destroyed: a thread that runs callbacks may outlive `main`.
+auto& subscriptions = *new std::map<const Stream*, uint64_t>;
+auto& reports = *new std::map<uint64_t, std::deque<Report>>;
 
 int create(aclrtStream* handle) {
   World& w = world();
-  if (handle == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "no place for the stream");
-  Context* context = here().context;
-  if (context == nullptr) return fail(ACL_ERROR_RT_CONTEXT_NULL, "EE1002: this thread has no current context");
+  Context* context = nullptr;
+  if (const int code = require_place(handle, "the stream"); code != ACL_SUCCESS) return code;
+  if (const int code = find_context(context); code != ACL_SUCCESS) return code;
   if (w.streams.size() >= w.options.streams) {
     return fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, "EE1023: the device has no more streams");
   }
@@ -36,6 +37,23 @@ int create(aclrtStream* handle) {
 int refuse_captured(const Stream* stream, const char* what) {
   stream->capture->broken = true;
   return fail(ACL_ERROR_RT_STREAM_CAPTURED, std::string("EE1016: ") + what + " of a stream that is being captured");
+}
+
+// The stream of a handle that is to be destroyed: no default stream, and none that is being captured.
+int find_own(aclrtStream handle, Stream*& stream) {
+  if (handle != nullptr) {
+    if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
+  }
+  if (handle == nullptr || stream == stream->context->default_stream) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: the default stream cannot be destroyed");
+  }
+  return stream->capture ? refuse_captured(stream, "destruction") : ACL_SUCCESS;
+}
+
+// AscendCL has two ways to run functions on the host, which one stream must not mix.
+void note_way(Stream* stream, bool& way) {
+  const bool mixed = !std::exchange(way, true) && stream->has_callbacks && stream->has_host_functions;
+  if (mixed) complain("stream " + stream->name + " is given callbacks and host functions: only one of them may be used");
 }
 
 bool any_capture() {
@@ -83,14 +101,16 @@ int end_context(Context* context) {
   return code == ACL_SUCCESS ? context->stopped : fail(code, "EE9999: a task has failed");
 }
 
-void queue_function(Stream* stream, const std::string& name, std::function<int()> run, std::vector<Touch> touches) {
+void queue_function(Stream* stream, const std::string& name, std::function<int()> run, std::vector<Touch> touches,
+                    const std::vector<void*>& used) {
   Step step;
   step.action = "op";
   step.name = label(plain(name));
   step.touches = std::move(touches);
   const std::string what = step.name;
-  enqueue(stream, what, [run = std::move(run)](Replay*) {
+  enqueue(stream, what, [run = std::move(run), used](Replay*) {
     auto task = std::make_unique<Task>();
+    hold(*task, used);
     task->work = run;
     return task;
   }, std::move(step));
@@ -117,9 +137,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* handle, uint32_t priority, uin
 aclError aclrtDestroyStream(aclrtStream handle) {
   ACL_CALL(release);
   Stream* stream = nullptr;
-  if (handle == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the default stream cannot be destroyed");
-  if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
-  if (stream->capture) return refuse_captured(stream, "destruction");
+  if (const int code = find_own(handle, stream); code != ACL_SUCCESS) return code;
   if (!stream->queue.empty() && world().lost == 0) {
     complain("stream " + stream->name + " is destroyed with " + std::to_string(stream->queue.size()) +
              " unfinished tasks");
@@ -132,8 +150,7 @@ aclError aclrtDestroyStream(aclrtStream handle) {
 aclError aclrtDestroyStreamForce(aclrtStream handle) {
   ACL_CALL(release);
   Stream* stream = nullptr;
-  if (handle == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the default stream cannot be destroyed");
-  if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
+  if (const int code = find_own(handle, stream); code != ACL_SUCCESS) return code;
   const size_t kept = stream->flying || stream->paused ? 1 : 0;  // what is being executed comes to its end
   while (stream->queue.size() > kept) {
     const TaskPtr dropped = std::move(stream->queue.back());
@@ -148,6 +165,7 @@ aclError aclrtDestroyStreamForce(aclrtStream handle) {
 aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
   ACL_CALL(plain);
   Stream* stream = nullptr;
+  if (const int code = require_place(status, "the status"); code != ACL_SUCCESS) return code;
   if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
   if (stream->capture) return refuse_captured(stream, "a query");
   *status = stream->queue.empty() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
@@ -158,6 +176,7 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
 aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
   ACL_CALL(plain);
   Stream* stream = nullptr;
+  if (const int code = require_place(id, "the number"); code != ACL_SUCCESS) return code;
   if (const int code = find_stream(handle, stream); code != ACL_SUCCESS) return code;
   *id = stream->number;
   return ACL_SUCCESS;
@@ -176,6 +195,7 @@ aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
 
 aclError aclrtGetStreamAvailableNum(uint32_t* count) {
   ACL_CALL(plain);
+  if (const int code = require_place(count, "the number"); code != ACL_SUCCESS) return code;
   World& w = world();
   *count = static_cast<uint32_t>(w.options.streams - std::min(w.options.streams, w.streams.size()));
   return ACL_SUCCESS;
@@ -183,19 +203,22 @@ aclError aclrtGetStreamAvailableNum(uint32_t* count) {
 
 aclError aclrtSynchronizeDevice(void) {
   ACL_CALL(plain);
-  if (here().context == nullptr) return fail(ACL_ERROR_RT_CONTEXT_NULL, "EE1002: this thread has no current context");
-  return end_context(here().context);
+  Context* context = nullptr;
+  const int code = find_context(context);
+  return code != ACL_SUCCESS ? code : end_context(context);
 }
 
 aclError aclrtSynchronizeStream(aclrtStream handle) {
   // A failing call has waited all the same: the fault is that of the answer.
   const Guard guard(world().lock);
   ThreadState& state = here();
-  if (state.executing != nullptr) {
-    complain("aclrtSynchronizeStream is called by a task");
-    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "no runtime calls are allowed in a task");
+  if (state.executing != nullptr || state.in_callback) {
+    complain(state.in_callback ? "aclrtSynchronizeStream is called by a callback"
+                               : "aclrtSynchronizeStream is called by a task");
+    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006: tasks and callbacks may not synchronise");
   }
   if (!std::exchange(state.counted, true)) ++world().host_threads;
+  if (const int code = require_start("aclrtSynchronizeStream", Kind::plain); code != ACL_SUCCESS) return code;
   const int injected = enter("aclrtSynchronizeStream", false);
   const std::string message = state.message;
   Stream* stream = nullptr;
@@ -216,8 +239,9 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t timeout) 
 aclError aclrtLaunchHostFunc(aclrtStream handle, aclrtHostFunc function, void* argument) {
   ACL_CALL(work);
   Stream* stream = nullptr;
-  if (function == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "no function");
+  if (function == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a null pointer instead of a function");
   if (const int code = find_queue(handle, stream); code != ACL_SUCCESS) return code;
+  note_way(stream, stream->has_host_functions);
   queue_function(stream, "host_func", [=] {
     function(argument);
     return kDone;
@@ -251,12 +275,13 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
                              aclrtStream handle) {
   ACL_CALL(work);
   Stream* stream = nullptr;
-  if (function == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "no function");
+  if (function == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: a null pointer instead of a function");
   if (const int code = find_queue(handle, stream); code != ACL_SUCCESS) return code;
   const auto at = subscriptions.find(stream);
   if (at == subscriptions.end()) {
     return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "no thread runs callbacks of stream " + stream->name);
   }
+  note_way(stream, stream->has_callbacks);
   const uint64_t thread = at->second;
   const auto done = std::make_shared<Token>();
   Step step;
@@ -299,7 +324,9 @@ aclError aclrtProcessReport(int32_t timeout) {
   {
     const Away away(world().lock);
     acquire(report.done.get());
+    here().in_callback = true;
     report.function(report.argument);
+    here().in_callback = false;
     release(report.done.get());
   }
   report.done->done = true;

@@ -10,14 +10,18 @@ enum class Kind {
   plain,
   work,     // an op's own call, which faults that name an op are meant for
   release,  // succeeds even where the device is lost
+  look,     // the same, and tasks and callbacks may make it, too
 };
 
 class Call {
  public:
   Call(const char* function, Kind kind, int forbidden) : guard_(world().lock) {
     ThreadState& state = here();
-    if (state.executing != nullptr) {
-      code = fail(forbidden, std::string(function) + " is called by a task: no runtime calls are allowed there");
+    const bool inside = state.executing != nullptr || state.in_callback;
+    if (kind == Kind::look && (inside || world().lost != 0)) return;
+    if (inside) {
+      const char* who = state.in_callback ? " is called by a callback" : " is called by a task";
+      code = fail(forbidden, function + std::string(who) + ": it may not allocate, free, launch or synchronise");
       complain(state.message);
       return;
     }

@@ -42,6 +42,7 @@ struct Task {
   std::function<bool()> ready;     // with the lock: may it run? Empty: it may
   std::function<int()> work;       // without the lock: kDone, kMore (to be called again) or an error
   std::function<void()> finished;  // with the lock, once it is done, failed or dropped
+  std::vector<std::shared_ptr<struct Block>> uses;  // blocks that it is going to touch, as far as the runtime knows
   bool essential = false;          // runs even where a failure drops what comes after it: records and waits tell
                                    // ThreadSanitizer what has ended
   int step = -1;                   // its step in the trace
@@ -80,6 +81,7 @@ struct Graph {
 struct Context {
   int device = 0;
   bool primary = false;
+  bool destroyed = false;
   int stopped = 0;  // the code of a failure after which nothing more is executed
   bool (*breaks_on)(int code) = nullptr;  // whether a task's failure with this code leaves nothing that can be used
   struct Stream* default_stream = nullptr;
@@ -96,6 +98,7 @@ struct Stream {
   uint32_t flags = 0;
   int priority = 0;
   bool stops_on_failure = false;
+  bool has_callbacks = false, has_host_functions = false;
   int error = 0;  // not reported yet
   std::shared_ptr<Graph> capture;
   size_t lane = 0;
@@ -141,10 +144,17 @@ struct Block {
   size_t size = 0;
   std::string name;
   uint64_t at = 0;  // its address in the trace, where no address is used twice
+  int device = 0;
+  bool leaving = false;   // a free of it has been queued
+  bool released = false;  // tasks that still use it keep its bytes, and the program is ended when they are executed
   char* mapping = nullptr;
   char* second = nullptr;
   size_t mapped = 0;
   int64_t offset = 0;
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block();
 };
 using BlockPtr = std::shared_ptr<Block>;
 
@@ -188,6 +198,13 @@ struct Fault {
   enum class How { call, task, lost } how = How::call;
 };
 
+/// What has been destroyed. Its address is given to nothing else for a while, so that whoever still uses it is told.
+struct Gone {
+  const void* handle = nullptr;
+  std::string what;
+  std::shared_ptr<void> kept;
+};
+
 /// Everything there is; never destroyed, so that late threads find it alive.
 struct World {
   Lock lock;
@@ -198,6 +215,8 @@ struct World {
   std::vector<std::unique_ptr<Context>> contexts, ended;
   std::map<char*, BlockPtr> blocks;
   std::map<char*, BlockPtr> freed;
+  std::deque<BlockPtr> freed_in_order;
+  std::deque<Gone> gone;
   std::map<std::string, int> names;  // how often each has been given
   std::vector<Step> trace;
   std::vector<Fault> faults;
@@ -240,6 +259,8 @@ struct ThreadState {
   std::string message, shown;
   int last_error = 0;
   bool counted = false;
+  bool in_callback = false;
+  Stream* own_stream = nullptr;  // CUDA: the default stream of this thread
   int capture_mode = 0;
   ~ThreadState();
 };
@@ -260,6 +281,8 @@ bool wait_until(const std::function<bool()>& holds, Time until = Time::max(), bo
 /// In a task: others may make their steps before it goes on.
 void breathe();
 
+/// The stream of a handle that a kernel is queued on; each face has its own rules. Returns its error code.
+int find_launch_stream(void* handle, Stream*& stream);
 Stream* open_stream(Context* context, const std::string& name);
 void close_stream(Stream* stream);
 /// Queues a task, or adds it to what is being captured. Waits where the queue is full.
@@ -286,6 +309,11 @@ bool is_complete(const EventPtr& event);
 /// `stream` waits for what `other` has been given so far.
 void join_streams(Stream* stream, Stream* other);
 
+// --------------------------------------------------------------------------------------------- graphs (graphs.cpp)
+
+/// Whether a capture forbids this thread to make a call that is unsafe in its mode; if so, that capture is lost.
+bool forbid_in_capture();
+
 // --------------------------------------------------------------------------------------------- memory (memory.cpp)
 
 BlockPtr allocate(Place place, size_t size, const std::string& name);
@@ -294,11 +322,21 @@ void release_block(const BlockPtr& block);
 /// The block that holds all of [address, address + size), or null. `block_at` finds the block of the first byte.
 BlockPtr block_at(const void* address);
 bool reaches_outside(const BlockPtr& block, const void* address, size_t size);
+/// Whether any byte is part of a block already, or the end is beyond all addresses.
+bool overlaps_block(const void* address, size_t size);
+/// The task is going to touch the blocks of these addresses.
+void hold(Task& task, std::initializer_list<const void*> addresses);
+void hold(Task& task, const std::vector<void*>& addresses);
+/// Ends the program where a block that the task uses has been released.
+void require_held(const Task& task);
 /// Where a device address can be touched; other addresses are returned as they are.
 char* view_of(const void* address);
 /// Ends the program where the memory behind an address has been freed, or overrun, when a task gets to it.
 void require_alive(const void* address, size_t size, const char* what);
 void catch_bad_accesses();
+
+/// The bytes from the first row's begin to the last row's end; false where nothing is that long.
+bool extent(size_t pitch, size_t width, size_t height, size_t& size);
 
 /// Rows to be copied; `height` 1 is a plain copy.
 struct Rows {
@@ -312,8 +350,15 @@ void copy_now(const Rows& rows);
 Recipe copy_in_pieces(const Rows& rows);
 Recipe fill_in_pieces(char* to, int value, size_t size);
 
+/// Why a block cannot be released so: it never was one, has been released, or is of another place.
+std::string explain_release(const void* address, Place place);
+
 // ------------------------------------------------------------------------------------------- reports (reports.cpp)
 
+/// Keeps what has been destroyed, for a while.
+void bury(const void* handle, const std::string& what, std::shared_ptr<void> kept);
+/// Why a handle is none of the wanted kind: null, destroyed, or of another kind.
+std::string explain_handle(const void* handle, const std::string& wanted);
 [[noreturn]] void end_program(int status, const std::string& why);
 void complain(const std::string& why);
 std::string describe_stuck();

@@ -2,6 +2,8 @@
 #ifndef DAGSCHED_EMULATOR_CUDA_FACE_HPP
 #define DAGSCHED_EMULATOR_CUDA_FACE_HPP
 
+#include <initializer_list>
+
 #include "call.hpp"
 #include "cuda_runtime.h"
 
@@ -14,6 +16,8 @@ namespace emu {
 
 /// The device is there from the first call on.
 void begin();
+/// Whether there is a place for each result.
+cudaError_t require_places(std::initializer_list<const void*> places);
 cudaError_t refuse(cudaError_t code, const std::string& why);
 /// The stream of a handle; null and 1 are the legacy default stream.
 cudaError_t find_stream(cudaStream_t handle, Stream*& stream);

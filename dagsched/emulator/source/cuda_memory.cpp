@@ -16,6 +16,12 @@ cudaError_t check_end(const void* address, size_t size, bool& on_device, bool& p
   return refuse(cudaErrorInvalidValue, "beyond the end of " + block->name);
 }
 
+// Calls that may block cannot be made while a capture forbids them (cudaStreamBeginCapture has the modes).
+cudaError_t check_mode(const char* what) {
+  if (!forbid_in_capture()) return cudaSuccess;
+  return refuse(cudaErrorStreamCaptureUnsupported, std::string(what) + " during a capture whose mode forbids it");
+}
+
 cudaError_t copy(const Rows& rows, enum cudaMemcpyKind kind, cudaStream_t handle, bool synchronous) {
   Stream* stream = nullptr;
   if (rows.width > rows.to_pitch || rows.width > rows.from_pitch) {
@@ -24,8 +30,11 @@ cudaError_t copy(const Rows& rows, enum cudaMemcpyKind kind, cudaStream_t handle
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
   if (rows.width == 0 || rows.height == 0) return cudaSuccess;
   bool to_device = false, from_device = false, pageable = false;
-  const size_t to_size = (rows.height - 1) * rows.to_pitch + rows.width;
-  const size_t from_size = (rows.height - 1) * rows.from_pitch + rows.width;
+  size_t to_size = 0, from_size = 0;
+  if (!extent(rows.to_pitch, rows.width, rows.height, to_size) ||
+      !extent(rows.from_pitch, rows.width, rows.height, from_size)) {
+    return refuse(cudaErrorInvalidValue, "the rows are longer than any memory");
+  }
   if (const cudaError_t code = check_end(rows.to, to_size, to_device, pageable); code != cudaSuccess) return code;
   if (const cudaError_t code = check_end(rows.from, from_size, from_device, pageable); code != cudaSuccess) return code;
   const int real = (from_device ? 2 : 0) + (to_device ? 1 : 0);  // the numbers of the kinds
@@ -36,6 +45,9 @@ cudaError_t copy(const Rows& rows, enum cudaMemcpyKind kind, cudaStream_t handle
   if (stream->capture && (synchronous || pageable)) {
     stream->capture->broken = true;
     return refuse(cudaErrorStreamCaptureUnsupported, "a copy that waits cannot be captured");
+  }
+  if (synchronous || pageable) {
+    if (const cudaError_t code = check_mode("a copy that waits"); code != cudaSuccess) return code;
   }
   static const char* const names[] = {"copy_h2h", "copy_h2d", "copy_d2h", "copy_d2d"};
   Step step;
@@ -59,7 +71,8 @@ cudaError_t fill(void* address, size_t pitch, int value, size_t width, size_t he
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
   if (width == 0 || height == 0) return cudaSuccess;
   bool on_device = false, pageable = false;
-  const size_t size = (height - 1) * pitch + width;
+  size_t size = 0;
+  if (!extent(pitch, width, height, size)) return refuse(cudaErrorInvalidValue, "the rows are longer than any memory");
   if (const cudaError_t code = check_end(address, size, on_device, pageable); code != cudaSuccess) return code;
   if (!on_device && pageable) return refuse(cudaErrorInvalidValue, "that memory is not the device's");
   Step step;
@@ -78,25 +91,33 @@ Rows plain_rows(void* to, const void* from, size_t count) {
 }
 
 cudaError_t allocate_into(void** address, size_t size, Place place, const char* name) {
-  if (address == nullptr || size == 0) return refuse(cudaErrorInvalidValue, "a size of 0");
+  if (const cudaError_t code = require_places({address}); code != cudaSuccess) return code;
+  if (size == 0) return refuse(cudaErrorInvalidValue, "a size of 0");
   const BlockPtr block = allocate(place, size, numbered(label(name)));
-  if (!block) return refuse(cudaErrorMemoryAllocation, "no memory is left");
+  if (!block) return refuse(cudaErrorMemoryAllocation, "no memory is left for " + std::to_string(size) + " bytes");
   *address = block->host;
   return cudaSuccess;
 }
 
-BlockPtr owned(void* address, Place place) {
+cudaError_t find_owned(void* address, Place place, BlockPtr& block) {
   const auto at = world().blocks.find(static_cast<char*>(address));
-  if (at != world().blocks.end() && at->second->place == place) return at->second;
-  complain("memory is released that was not allocated so, or has been released");
-  return nullptr;
+  if (at != world().blocks.end() && at->second->place == place) {
+    block = at->second;
+    if (!block->leaving) return cudaSuccess;
+    complain(block->name + " is released a second time");
+    return refuse(cudaErrorInvalidValue, block->name + " is released a second time");
+  }
+  const std::string why = explain_release(address, place);
+  if (address != nullptr) complain(why);
+  return refuse(cudaErrorInvalidValue, why);
 }
 
 // A free waits until the device has nothing left to do. That is no order that anybody is told of.
 cudaError_t release_memory(void* address, Place place) {
   if (address == nullptr && place != Place::registered) return cudaSuccess;
-  const BlockPtr block = owned(address, place);
-  if (!block) return refuse(cudaErrorInvalidValue, "no block of memory begins at that address");
+  BlockPtr block;
+  if (const cudaError_t code = find_owned(address, place, block); code != cudaSuccess) return code;
+  if (const cudaError_t code = check_mode("memory is released"); code != cudaSuccess) return code;
   idle_device();
   Step step;
   step.action = "free";
@@ -113,6 +134,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, size_t size) {
   CUDA_CALL(work);
+  if (const cudaError_t code = check_mode("cudaMalloc"); code != cudaSuccess) return code;
   return allocate_into(address, size, Place::device, "device");
 }
 
@@ -132,8 +154,9 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
   CUDA_CALL(release);
   Stream* stream = nullptr;
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
-  const BlockPtr block = owned(address, Place::device);
-  if (!block) return refuse(cudaErrorInvalidValue, "no block of memory begins at that address");
+  BlockPtr block;
+  if (const cudaError_t code = find_owned(address, Place::device, block); code != cudaSuccess) return code;
+  block->leaving = true;
   Step step;  // on the stream: whoever touches the memory must be ordered before it, as before a write
   step.action = "op";
   step.name = "free " + block->name;
@@ -149,11 +172,13 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
 
 cudaError_t cudaMallocHost(void** address, size_t size) {
   CUDA_CALL(work);
+  if (const cudaError_t code = check_mode("cudaMallocHost"); code != cudaSuccess) return code;
   return allocate_into(address, size, Place::pinned, "host");
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t size, unsigned int) {
   CUDA_CALL(work);
+  if (const cudaError_t code = check_mode("cudaHostAlloc"); code != cudaSuccess) return code;
   return allocate_into(address, size, Place::pinned, "host");
 }
 
@@ -164,7 +189,8 @@ cudaError_t cudaFreeHost(void* address) {
 
 cudaError_t cudaHostRegister(void* address, size_t size, unsigned int) {
   CUDA_CALL(work);
-  if (address == nullptr || size == 0 || block_at(address)) return refuse(cudaErrorInvalidValue, "no such memory");
+  if (address == nullptr || size == 0) return refuse(cudaErrorInvalidValue, "there is no memory to be registered");
+  if (overlaps_block(address, size)) return refuse(cudaErrorInvalidValue, "a part of it is registered already");
   adopt(static_cast<char*>(address), size, numbered(label("registered")));
   return cudaSuccess;
 }

@@ -40,12 +40,12 @@ const Name kNames[] = {
     {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread", "the capture began on another thread"},
 };
 
-std::map<const Graph*, std::shared_ptr<Graph>> graphs;
-std::map<const void*, std::shared_ptr<Graph>> executables;
+auto& graphs = *new std::map<const Graph*, std::shared_ptr<Graph>>;
+auto& executables = *new std::map<const void*, std::shared_ptr<Graph>>;
 
 cudaError_t find_event(cudaEvent_t handle, EventPtr& event) {
   event = emu::find_event(handle);
-  return event ? cudaSuccess : refuse(cudaErrorInvalidResourceHandle, "that is no event");
+  return event ? cudaSuccess : refuse(cudaErrorInvalidResourceHandle, explain_handle(handle, "event"));
 }
 
 // After these the context is of no use: every call returns the error until the process ends.
@@ -57,6 +57,31 @@ bool breaks_context(int code) {
 cudaError_t captured(const Stream* stream, const char* what) {
   stream->capture->broken = true;
   return refuse(cudaErrorStreamCaptureUnsupported, std::string(what) + " of a stream that is being captured");
+}
+
+// What the legacy default stream is given would come after work that is only being captured.
+cudaError_t check_legacy() {
+  for (const Stream* stream : world().streams) {
+    if (!stream->blocking || !stream->capture) continue;
+    stream->capture->broken = true;
+    return refuse(cudaErrorStreamCaptureImplicit,
+                  "the default stream would wait for stream " + stream->name + ", which is being captured");
+  }
+  return cudaSuccess;
+}
+
+// All that the process has on the device goes; handles of it are good for nothing any more.
+void release_everything() {
+  World& w = world();
+  for (Stream* stream : std::vector<Stream*>(w.streams)) {
+    stream->capture = nullptr;
+    close_stream(stream);
+  }
+  for (const EventPtr& event : std::vector<EventPtr>(w.events)) close_event(event.get());
+  for (const auto& [address, block] : std::map<char*, BlockPtr>(w.blocks)) release_block(block);
+  graphs.clear();
+  executables.clear();
+  for (const auto& context : w.contexts) context->default_stream = nullptr;
 }
 
 cudaError_t create(cudaStream_t* handle, unsigned flags, int priority) {
@@ -106,6 +131,16 @@ void begin() {
   here().context = w.contexts.front().get();
 }
 
+cudaError_t require_places(std::initializer_list<const void*> places) {
+  const bool lacks = std::find(places.begin(), places.end(), nullptr) != places.end();
+  return lacks ? refuse(cudaErrorInvalidValue, "a null pointer instead of a place for the result") : cudaSuccess;
+}
+
+int find_launch_stream(void* handle, Stream*& stream) {
+  begin();
+  return find_stream(static_cast<cudaStream_t>(handle), stream);
+}
+
 cudaError_t refuse(cudaError_t code, const std::string& why) { return static_cast<cudaError_t>(fail(code, why)); }
 
 cudaError_t find_stream(cudaStream_t handle, Stream*& stream) {
@@ -119,10 +154,20 @@ cudaError_t find_stream(cudaStream_t handle, Stream*& stream) {
       w.legacy = true;
     }
     stream = context->default_stream;
+    return check_legacy();
+  }
+  if (handle == cudaStreamPerThread) {
+    Stream*& own = here().own_stream;
+    if (std::find(w.streams.begin(), w.streams.end(), own) == w.streams.end()) {  // none yet, or gone with a reset
+      own = open_stream(context, unique("per_thread"));
+      own->blocking = own->internal = true;
+      w.traced_streams[own->name] = false;
+    }
+    stream = own;
     return cudaSuccess;
   }
   const auto at = std::find(w.streams.begin(), w.streams.end(), reinterpret_cast<Stream*>(handle));
-  if (at == w.streams.end()) return refuse(cudaErrorInvalidResourceHandle, "that is no stream");
+  if (at == w.streams.end()) return refuse(cudaErrorInvalidResourceHandle, explain_handle(handle, "stream"));
   stream = *at;
   if (!stream->capture && stream->error != 0 && w.options.seed >= 2 && draw(2) == 0) {
     return refuse(static_cast<cudaError_t>(take_error(stream)), "a task of stream " + stream->name + " has failed");
@@ -177,7 +222,8 @@ cudaError_t cudaPeekAtLastError(void) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  CUDA_CALL(plain);
+  CUDA_CALL(look);
+  if (const cudaError_t code = require_places({count}); code != cudaSuccess) return code;
   *count = 1;
   return cudaSuccess;
 }
@@ -188,7 +234,8 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  CUDA_CALL(plain);
+  CUDA_CALL(look);
+  if (const cudaError_t code = require_places({device}); code != cudaSuccess) return code;
   *device = 0;
   return cudaSuccess;
 }
@@ -197,13 +244,14 @@ cudaError_t cudaDeviceReset(void) {
   CUDA_CALL(release);
   write_trace();
   if (const std::string leaks = list_leaks(); !leaks.empty()) complain("cudaDeviceReset: not released:" + leaks);
+  release_everything();
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   CUDA_CALL(plain);
-  *least = 0;
-  *greatest = -5;
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = -5;
   return cudaSuccess;
 }
 
@@ -248,7 +296,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   CUDA_CALL(release);
   Stream* stream = nullptr;
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
-  if (stream->legacy) return refuse(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
+  if (stream->legacy || stream->internal) {
+    return refuse(cudaErrorInvalidResourceHandle, "a default stream cannot be destroyed");
+  }
   if (stream->capture) return captured(stream, "destruction");
   close_stream(stream);  // what is queued comes to its end first
   return cudaSuccess;
@@ -333,6 +383,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
   CUDA_CALL(plain);
+  if (const cudaError_t code = require_places({ms}); code != cudaSuccess) return code;
   Time times[2];
   for (int n = 0; n < 2; ++n) {
     EventPtr event;
@@ -350,7 +401,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* argument) {
   CUDA_CALL(work);
   Stream* stream = nullptr;
-  if (function == nullptr) return refuse(cudaErrorInvalidValue, "no function");
+  if (function == nullptr) return refuse(cudaErrorInvalidValue, "a null pointer instead of a function");
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
   Step step;
   step.action = "op";
@@ -371,6 +422,9 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
   CUDA_CALL(work);
   Stream* stream = nullptr;
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
+  if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) {
+    return refuse(cudaErrorInvalidValue, "there is no such mode");
+  }
   if (stream->legacy) return refuse(cudaErrorStreamCaptureUnsupported, "the legacy stream cannot be captured");
   if (stream->capture) return refuse(cudaErrorStreamCaptureUnsupported, "the stream is being captured already");
   begin_capture(stream, mode);
@@ -380,7 +434,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* out) {
   CUDA_CALL(plain);
   Stream* stream = nullptr;
-  if (out == nullptr) return refuse(cudaErrorInvalidValue, "no place for the graph");
+  if (const cudaError_t code = require_places({out}); code != cudaSuccess) return code;
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
   *out = nullptr;
   const std::shared_ptr<Graph> graph = stream->capture;
@@ -399,9 +453,19 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* out) {
   return cudaSuccess;
 }
 
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode) {
+  CUDA_CALL(look);
+  if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed) {
+    return refuse(cudaErrorInvalidValue, "there is no such mode");
+  }
+  *mode = static_cast<enum cudaStreamCaptureMode>(std::exchange(here().capture_mode, static_cast<int>(*mode)));
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus* status) {
   CUDA_CALL(plain);
   Stream* stream = nullptr;
+  if (const cudaError_t code = require_places({status}); code != cudaSuccess) return code;
   if (const cudaError_t code = find_stream(handle, stream); code != cudaSuccess) return code;
   *status = !stream->capture         ? cudaStreamCaptureStatusNone
             : stream->capture->broken ? cudaStreamCaptureStatusInvalidated
@@ -416,7 +480,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t handle, unsi
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long) {
   CUDA_CALL(work);
   const auto at = graphs.find(reinterpret_cast<const Graph*>(handle));
-  if (exec == nullptr || at == graphs.end()) return refuse(cudaErrorInvalidValue, "that is no graph");
+  if (const cudaError_t code = require_places({exec}); code != cudaSuccess) return code;
+  if (at == graphs.end()) return refuse(cudaErrorInvalidValue, "that is no graph, or it has been destroyed");
   const auto copy = std::make_shared<Graph>(*at->second);
   executables[copy.get()] = copy;
   *exec = reinterpret_cast<cudaGraphExec_t>(copy.get());
@@ -427,7 +492,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
   CUDA_CALL(work);
   Stream* stream = nullptr;
   const auto at = executables.find(handle);
-  if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no executable graph");
+  if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no graph, or it has been destroyed");
   if (const cudaError_t code = find_stream(stream_handle, stream); code != cudaSuccess) return code;
   if (stream->capture) return captured(stream, "a graph's launch as part");
   return static_cast<cudaError_t>(replay(at->second, stream));
@@ -436,7 +501,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
   CUDA_CALL(release);
   const auto at = executables.find(handle);
-  if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no executable graph");
+  if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no graph, or it has been destroyed");
   close_graph(*at->second);
   executables.erase(at);
   return cudaSuccess;

@@ -142,6 +142,7 @@ void close_event(const void* handle) {
   const auto at = std::find_if(w.events.begin(), w.events.end(), [=](const EventPtr& e) { return e.get() == handle; });
   if (at == w.events.end()) return;
   if ((*at)->kind == EventKind::flag) --w.flag_events;
+  bury(handle, "event " + (*at)->name, *at);
   w.events.erase(at);
 }
 

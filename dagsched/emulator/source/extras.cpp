@@ -13,7 +13,7 @@ namespace emu {
 namespace {
 
 constexpr int kNotAllowed = 207000;
-constexpr int kNoStream = 107017;
+constexpr int kNoFunction = 107000;
 
 Mode mode_of(int mode) { return mode >= 0 && mode <= 3 ? static_cast<Mode>(mode) : Mode::update; }
 
@@ -38,11 +38,9 @@ int dagsched_emulator_launch(void* handle, const char* name, int (*run)(void*), 
   });
   const Call call("kernel", Kind::work, kNotAllowed);
   if (call.code != 0) return call.code;
-  World& w = world();
-  const auto at = std::find(w.streams.begin(), w.streams.end(), static_cast<Stream*>(handle));
-  Stream* stream = at == w.streams.end() ? nullptr : *at;
-  if (handle == nullptr && here().context != nullptr) stream = here().context->default_stream;
-  if (stream == nullptr) return fail(kNoStream, "a kernel is launched on what is no stream");
+  if (run == nullptr || name == nullptr) return fail(kNoFunction, "a kernel is launched without a function or a name");
+  Stream* stream = nullptr;
+  if (const int code = find_launch_stream(handle, stream); code != 0) return code;
   Step step;
   step.action = "op";
   step.name = label(plain(name));
@@ -134,6 +132,7 @@ int dagsched_emulator_complaints(void) {
 }
 
 int64_t dagsched_emulator_contents(const char* name, int number, void* to, size_t room) {
+  if (name == nullptr || to == nullptr) return -1;
   const Guard guard(world().lock);
   const std::string wanted = plain(name) + "." + std::to_string(number);
   for (const auto& [address, block] : world().blocks) {

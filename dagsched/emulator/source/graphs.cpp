@@ -102,6 +102,24 @@ void join_traced(Stream* stream, Stream* other) {
   join_streams(stream, other);
 }
 
+bool is_running(const Graph& graph) {
+  return std::any_of(graph.lanes.begin(), graph.lanes.end(), [](const Stream* lane) { return !lane->queue.empty(); });
+}
+
+// The modes of both runtimes: 0 global, 1 of the capturing thread, 2 relaxed. A thread has one of its own, too.
+bool forbid_in_capture() {
+  const int own = here().capture_mode;
+  bool forbidden = false;
+  for (const Stream* stream : world().streams) {
+    const std::shared_ptr<Graph>& graph = stream->capture;
+    if (!graph || graph->mode == 2 || own == 2) continue;
+    const bool mine = graph->owner == std::this_thread::get_id();
+    if (!mine && (graph->mode != 0 || own != 0)) continue;
+    forbidden = graph->broken = true;
+  }
+  return forbidden;
+}
+
 void close_graph(Graph& graph) {
   for (Stream* lane : graph.lanes) close_stream(lane);
   graph.lanes.clear();

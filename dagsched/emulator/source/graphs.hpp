@@ -16,6 +16,8 @@ int replay(const std::shared_ptr<Graph>& graph, Stream* stream);
 /// `join_streams`, as a step of the trace.
 void join_traced(Stream* stream, Stream* other);
 void close_graph(Graph& graph);
+/// Whether replays of it have not been executed to their end.
+bool is_running(const Graph& graph);
 
 }  // namespace emu
 

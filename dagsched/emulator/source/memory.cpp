@@ -97,11 +97,25 @@ void unmap_device(const BlockPtr& block) {
   mmap(block->second, block->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   fallocate(w.memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, block->offset, static_cast<off_t>(inside));
   w.freed[block->host] = block;
-  if (w.freed.size() <= kQuarantine) return;
-  const BlockPtr oldest = w.freed.begin()->second;
+  w.freed_in_order.push_back(block);
+  if (w.freed_in_order.size() <= kQuarantine) return;
+  const BlockPtr oldest = w.freed_in_order.front();
+  w.freed_in_order.pop_front();
+  w.freed.erase(oldest->host);
   munmap(oldest->mapping, oldest->mapped);
   munmap(oldest->second, oldest->mapped);
-  w.freed.erase(w.freed.begin());
+}
+
+// Whom a release takes a block from: the first task that has not been executed, or "".
+std::string find_user(const BlockPtr& block) {
+  for (const Stream* stream : world().streams) {
+    if (stream->context != nullptr && stream->context->stopped != 0) continue;  // it drops what it has
+    for (const TaskPtr& task : stream->queue) {
+      if (std::find(task->uses.begin(), task->uses.end(), block) == task->uses.end()) continue;
+      return "`" + task->what + "` of stream " + stream->name;
+    }
+  }
+  return "";
 }
 
 BlockPtr find_in(const std::map<char*, BlockPtr>& blocks, const void* address) {
@@ -138,16 +152,16 @@ std::vector<std::pair<size_t, size_t>> cut(size_t size) {
 
 BlockPtr allocate(Place place, size_t size, const std::string& name) {
   World& w = world();
-  if (place == Place::device && (size > w.options.memory || w.allocated > w.options.memory - size)) return nullptr;
+  if (size > w.options.memory || (place == Place::device && w.allocated > w.options.memory - size)) return nullptr;
   auto block = std::make_shared<Block>();
   block->place = place;
+  block->device = here().context == nullptr ? 0 : here().context->device;
   block->size = size;
   block->name = name;
   if (place == Place::device) {
     if (!map_device(block)) return nullptr;
     w.allocated += size;
   } else {
-    if (size > SIZE_MAX - kAlignment) return nullptr;
     block->host = static_cast<char*>(std::aligned_alloc(kAlignment, round_up(size, kAlignment)));
     if (block->host == nullptr) return nullptr;
     block->view = block->host;
@@ -169,13 +183,17 @@ BlockPtr adopt(char* address, size_t size, const std::string& name) {
 
 void release_block(const BlockPtr& block) {
   World& w = world();
+  const std::string user = w.lost != 0 ? "" : find_user(block);
+  if (!user.empty()) complain("memory " + block->name + " is released, and " + user + " is still going to use it");
   w.blocks.erase(block->host);
-  if (block->place == Place::device) {
-    w.allocated -= block->size;
-    unmap_device(block);
-  } else if (block->place == Place::pinned) {
-    std::free(block->host);
-  }
+  block->released = true;
+  if (block->place != Place::device) return;
+  w.allocated -= block->size;
+  unmap_device(block);
+}
+
+Block::~Block() {
+  if (place == Place::pinned) std::free(host);
 }
 
 BlockPtr block_at(const void* address) { return find_in(world().blocks, address); }
@@ -183,6 +201,37 @@ BlockPtr block_at(const void* address) { return find_in(world().blocks, address)
 bool reaches_outside(const BlockPtr& block, const void* address, size_t size) {
   const size_t start = static_cast<size_t>(static_cast<const char*>(address) - block->host);
   return size > block->size || start > block->size - size;
+}
+
+bool overlaps_block(const void* address, size_t size) {
+  char* start = const_cast<char*>(static_cast<const char*>(address));
+  if (size > UINTPTR_MAX - reinterpret_cast<uintptr_t>(start)) return true;
+  const auto& blocks = world().blocks;
+  const auto next = blocks.lower_bound(start);
+  return block_at(start) || (next != blocks.end() && next->first < start + size);
+}
+
+void hold(Task& task, std::initializer_list<const void*> addresses) {
+  for (const void* address : addresses) {
+    if (BlockPtr block = block_at(address)) task.uses.push_back(std::move(block));
+  }
+}
+
+void hold(Task& task, const std::vector<void*>& addresses) {
+  for (const void* address : addresses) hold(task, {address});
+}
+
+void require_held(const Task& task) {
+  for (const BlockPtr& block : task.uses) {
+    if (!block->released) continue;
+    const char* how = block->place == Place::registered ? "unregistered" : "freed";
+    end_program(86, task.what + " gets to " + block->name + ", which has been " + how);
+  }
+}
+
+bool extent(size_t pitch, size_t width, size_t height, size_t& size) {
+  size_t above = 0;
+  return !__builtin_mul_overflow(height - 1, pitch, &above) && !__builtin_add_overflow(above, width, &size);
 }
 
 char* view_of(const void* address) {
@@ -202,6 +251,17 @@ void require_alive(const void* address, size_t size, const char* what) {
   if (const BlockPtr gone = find_in(world().freed, address)) {
     end_program(86, std::string(what) + " gets to " + gone->name + ", which has been freed");
   }
+}
+
+std::string explain_release(const void* address, Place place) {
+  static const char* const places[] = {"device memory", "page-locked memory", "registered memory"};
+  if (address == nullptr) return "a null pointer is released";
+  if (const BlockPtr gone = find_in(world().freed, address)) return gone->name + " is released a second time";
+  const BlockPtr block = block_at(address);
+  if (!block) return "memory is released that the runtime did not allocate, or that has been released";
+  if (block->host != address) return "an address inside " + block->name + " is released: give its first byte";
+  const auto of = [](Place which) { return places[static_cast<int>(which)]; };
+  return block->name + ", " + of(block->place) + ", is released as " + of(place);
 }
 
 void catch_bad_accesses() {
@@ -232,6 +292,7 @@ void copy_now(const Rows& rows) {
 Recipe copy_in_pieces(const Rows& rows) {
   return [rows](Replay*) {
     auto task = std::make_unique<Task>();
+    hold(*task, {rows.to, rows.from});
     const bool by_rows = rows.height > 1;
     auto pieces = cut(by_rows ? rows.height : rows.width);
     task->work = [rows, by_rows, pieces = std::move(pieces), next = size_t{0}]() mutable {
@@ -256,6 +317,7 @@ Recipe copy_in_pieces(const Rows& rows) {
 Recipe fill_in_pieces(char* to, int value, size_t size) {
   return [=](Replay*) {
     auto task = std::make_unique<Task>();
+    hold(*task, {to});
     task->work = [=, pieces = cut(size), next = size_t{0}]() mutable {
       const auto [from, end] = pieces[next++];
       char* view = nullptr;

@@ -10,6 +10,8 @@
 namespace emu {
 namespace {
 
+constexpr size_t kBuried = 4096;  // destroyed handles that are remembered
+
 const std::set<int> kLost = {507010, 507899, 100046, 719};
 
 // Errors that a device finds while it executes come back at a later call; all others come from the call itself.
@@ -26,6 +28,33 @@ bool matches(const Fault& fault, const char* function, bool works) {
 }
 
 }  // namespace
+
+void bury(const void* handle, const std::string& what, std::shared_ptr<void> kept) {
+  auto& gone = world().gone;
+  gone.push_back({handle, what, std::move(kept)});
+  if (gone.size() > kBuried) gone.pop_front();
+}
+
+std::string explain_handle(const void* handle, const std::string& wanted) {
+  World& w = world();
+  if (handle == nullptr) return "a null pointer is no " + wanted;
+  for (const Gone& one : w.gone) {
+    if (one.handle == handle) return one.what + " has been destroyed";
+  }
+  std::string found;
+  for (const Stream* stream : w.streams) {
+    if (stream == handle) found = "stream " + stream->name;
+  }
+  if (const EventPtr event = find_event(handle)) found = "event " + event->name;
+  for (const auto* contexts : {&w.contexts, &w.ended}) {
+    for (const auto& context : *contexts) {
+      if (context.get() == handle && context->destroyed) return "the context has been destroyed";
+      if (context.get() == handle) found = "a context";
+    }
+  }
+  if (found.empty() && block_at(handle)) found = "memory";
+  return found.empty() ? "that is no " + wanted : "that is " + found + ", no " + wanted;
+}
 
 void end_program(int status, const std::string& why) {
   std::fprintf(stderr, "emulator: %s\n", why.c_str());

@@ -104,6 +104,7 @@ void make_step(Stream* stream) {
     }
     stream->paused = false;
     code = task->fault;
+    if (code == kDone) require_held(*task);
     if (code == kDone && task->work) {
       ThreadState& state = here();
       state.task = task;
@@ -333,7 +334,7 @@ void close_stream(Stream* stream) {
     const Away away(w.lock);
     stream->thread.join();
   }
-  delete stream;
+  bury(stream, "stream " + stream->name, std::shared_ptr<Stream>(stream));
 }
 
 void push(Stream* stream, TaskPtr task) {

@@ -31,6 +31,7 @@ static const int ACL_ERROR_NONE = 0;
 static const int ACL_ERROR_INVALID_PARAM = 100000;
 static const int ACL_ERROR_UNINITIALIZE = 100001;
 static const int ACL_ERROR_REPEAT_INITIALIZE = 100002;
+static const int ACL_ERROR_REPEAT_FINALIZE = 100037;
 static const int ACL_ERROR_RT_PARAM_INVALID = 107000;
 static const int ACL_ERROR_RT_INVALID_DEVICEID = 107001;
 static const int ACL_ERROR_RT_CONTEXT_NULL = 107002;
@@ -51,7 +52,11 @@ static const int ACL_ERROR_RT_EVENT_CAPTURED = 107028;
 static const int ACL_ERROR_RT_STREAM_NOT_CAPTURED = 107029;
 static const int ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT = 107030;
 static const int ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT = 107031;
+static const int ACL_ERROR_STREAM_CAPTURE_CONFLICT = 107032;
 static const int ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED = 107036;
+static const int ACL_ERROR_RT_MODEL_RUNNING = 107037;
+static const int ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD = 107038;
+static const int ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC = 107041;
 static const int ACL_ERROR_BAD_ALLOC = 200000;
 static const int ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000;
 static const int ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
@@ -147,6 +152,7 @@ typedef enum aclFormat { ACL_FORMAT_UNDEFINED = -1, ACL_FORMAT_NCHW = 0, ACL_FOR
 
 aclError aclInit(const char* configPath);
 aclError aclFinalize(void);
+aclError aclFinalizeReference(uint64_t* refCount);
 const char* aclGetRecentErrMsg(void);
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 aclError aclrtGetLastError(aclrtLastErrLevel level);
