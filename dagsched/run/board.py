@@ -37,6 +37,7 @@ class Board:
         self.progress = [0] * records
         self.asleep_on = [-1] * threads
         self.needs = [0] * threads
+        self.restless = [False] * threads  # whether a thread wants to know when another item has come
         self.slept = [False] * threads  # whether a thread has slept in a wait since it last looked here
         self.halted: list[bool] = []
         self._beds = [threading.Lock() for _ in range(threads)]
@@ -47,6 +48,7 @@ class Board:
         """Forget all progress; no thread may be running."""
         self.progress[:] = [0] * len(self.progress)
         self.asleep_on[:] = [-1] * len(self.asleep_on)
+        self.restless[:] = [False] * len(self.restless)
         self.halted.clear()
         for bed in self._beds:
             bed.acquire(blocking=False)
@@ -78,6 +80,23 @@ class Board:
         self.asleep_on[thread] = -1
         if self.halted:
             raise Halt
+
+    def await_either(self, thread: int, record: int, needed: int, pulled: int, come: int) -> bool:
+        """Sleep until ``progress[record] > needed`` (True), or ``pulled`` has left ``come`` (False); raises Halt."""
+        progress = self.progress
+        self.restless[thread] = True
+        while progress[record] <= needed and progress[pulled] == come:
+            self.needs[thread] = needed
+            self.asleep_on[thread] = record
+            if progress[record] > needed or progress[pulled] != come or self.halted:
+                break
+            self._beds[thread].acquire(timeout=LOOK_AGAIN)
+            self.slept[thread] = True
+        self.restless[thread] = False
+        self.asleep_on[thread] = -1
+        if self.halted:
+            raise Halt
+        return progress[record] > needed
 
     def doze(self, thread: int, record: int, needed: int, timeout: float | None) -> None:
         """Sleep until ``progress[record] > needed``, somebody calls, or so many seconds have passed."""

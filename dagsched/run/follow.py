@@ -1,56 +1,33 @@
-"""A stream's program as a list of small functions of the loop index, which the stream's thread calls in turn.
-
-Waits that are bound a fixed number of iterations back cost one comparison when what they need is done. Everything that
-can be decided before a run is decided here, once: the same functions serve all runs of an executor.
-"""
+"""A stream's program as a list of small functions of the loop index: which steps it takes in which section."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from time import perf_counter_ns
+from dataclasses import dataclass
 from typing import Any
 
-from dagsched.plan.expressions import Name
+from dagsched.plan.expressions import Int, names_in
 from dagsched.run.backend import Backend, Call
-from dagsched.run.bindings import Bound, Fixed, bind_wait
-from dagsched.run.board import Board, Halt
 from dagsched.run.functions import Plug
-from dagsched.run.numbers import as_number, as_test
-from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, StreamProgram, WaitPoint
-from dagsched.run.sources import names_of_part
-from dagsched.run.tape import Tape
-
-Step = Callable[[int], None]
-
-
-@dataclass(slots=True)
-class Desk:
-    """What streams share in a run: where each one is (``op`` and ``iteration`` by stream), and what it hands on.
-
-    Iterations are those of the schedule's loops, which an op's own iteration may lag behind.
-    ``op`` holds the ops' ``numbers``; -1: none yet. ``deliver`` gets what the op of number ``sink`` yields.
-    """
-
-    board: Board
-    params: dict[str, int]
-    numbers: dict[str, int]
-    op: list[int]
-    iteration: list[int]
-    tape: Tape | None = None
-    sink: int = -1
-    deliver: Callable[[int, Any], None] | None = None
-    before: list[int] = field(default_factory=list)
+from dagsched.run.numbers import as_test
+from dagsched.run.program import OpPoint, Point, Program, Section, StreamProgram, WaitPoint, linear_shift
+from dagsched.run.rounds import Rounds
+from dagsched.run.sources import Feed, names_of_part
+from dagsched.run.steps import Desk, Step, guarded, op_step, record_step, wait_step
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of a stream: the steps of one iteration, and the ``names`` that their expressions use."""
+    """A section of a stream: the steps of one iteration, and the ``names`` that their expressions use.
+
+    ``rounds`` takes the place of the steps where a source feeds a loop whose ops are issued late.
+    """
 
     section: Section
     steps: tuple[Step, ...]
     names: frozenset[str]
+    rounds: Rounds | None = None
 
 
 def follow_stream(
@@ -63,13 +40,19 @@ def follow_stream(
     take: Callable[[str], Callable[[int], Any] | None],
     looks: Mapping[str, tuple[str, ...]],
     sleepers: Mapping[int, tuple[int, ...]],
+    feeds: Iterable[Feed] = (),
 ) -> list[Part]:
     """The parts of a stream; ``locks`` are what an op holds while it runs, ``looks`` buffers whose copies it yields."""
+    late = {feed.section.number: feed for feed in feeds if feed.section.late}
     parts = []
     stamp = backend.stamp(stream)
     for section, points in stream.parts:
         behind = _ops_behind(points, desk)
         steps: list[Step] = []
+        feed, rounds = late.get(section.number), None
+        if feed is not None:
+            leads = feed.leader == stream.number
+            rounds = Rounds(program, stream, section, feed.source, leads, desk, backend, sleepers)
         for number, point in enumerate(points):
             if isinstance(point, OpPoint):
                 plug = plugs.get(point.op.name)
@@ -77,15 +60,29 @@ def follow_stream(
                 names = looks.get(point.op.name)
                 if names:
                     call = _then(call, backend.look(names, point))
-                steps.append(_op_step(section, stream, point, desk, call, locks.get(point.op.name, ()), stamp))
+                step = op_step(section, stream, point, desk, call, locks.get(point.op.name, ()), stamp)
+                if rounds is not None:
+                    rounds.add_op(step, -linear_shift(point.iteration or Int(0), section.index or ""))
+                steps.append(guarded(step, as_test(point.when, section.index, desk.params)))
+            elif rounds is not None:
+                rounds.add_wait(point, behind[number]) if isinstance(point, WaitPoint) else rounds.add_record(point)
             elif isinstance(point, WaitPoint):
-                step = _wait_step(program, stream, section, point, desk, backend, behind[number])
-                if step is not None:
-                    steps.append(step)
+                waiting = wait_step(program, stream, section, point, desk, backend, behind[number])
+                if waiting is not None:
+                    steps.append(waiting)
             else:
-                steps.append(_record_step(stream, point, desk, backend, sleepers.get(point.number, ())))
-        parts.append(Part(section, tuple(steps), names_of_part(section, points)))
+                steps.append(record_step(stream, point, desk, backend, sleepers.get(point.number, ())))
+        used = names_of_part(section, points) | _names_before(program, section, points)
+        parts.append(Part(section, tuple(steps), used, rounds))
     return parts
+
+
+def _names_before(program: Program, section: Section, points: Sequence[Point]) -> frozenset[str]:
+    """What must be known to find which iteration of an earlier loop a wait means."""
+    found = {wait.event for wait in points if isinstance(wait, WaitPoint)}
+    records = [record for event in found for record in program.by_event.get(event, ())]
+    homes = [program.sections[record.place.section] for record in records]
+    return frozenset().union(*(names_in(home.hi) for home in homes if home.number < section.number))
 
 
 def _then(call: Call, look: Call) -> Call:
@@ -118,198 +115,3 @@ def _ops_behind(points: Sequence[Point], desk: Desk) -> list[int]:
         last = ops[number] if ops[number] >= 0 else last
         ops[number] = last
     return ops
-
-
-def _op_step(
-    section: Section,
-    stream: StreamProgram,
-    point: OpPoint,
-    desk: Desk,
-    call: Call,
-    locks: Sequence[AbstractContextManager[Any]],
-    stamp: Callable[[], Any] | None,
-) -> Step:
-    me, op = stream.number, desk.numbers[point.op.name]
-    at_op, at_iteration, halted = desk.op, desk.iteration, desk.board.halted
-    if locks:
-        call = _locked(call, locks)
-    if desk.sink == op and desk.deliver is not None:
-        call = _delivering(call, desk.deliver)
-    if point.iteration is not None and point.iteration != Name(section.index or ""):
-        call = _shifted(call, as_number(point.iteration, section.index, desk.params))
-    if desk.tape is None:
-
-        def run(i: int) -> None:
-            if halted:
-                raise Halt
-            at_op[me] = op
-            at_iteration[me] = i
-            call(i)
-
-        step: Step = run
-    else:
-        mark, clock = desk.tape.ops[me].append, stamp or perf_counter_ns
-
-        def run_marked(i: int) -> None:
-            if halted:
-                raise Halt
-            at_op[me] = op
-            at_iteration[me] = i
-            start = clock()
-            call(i)
-            mark((op, i, start, clock()))
-
-        step = run_marked
-    test = as_test(point.when, section.index, desk.params)
-    return step if test is None else _guarded(step, test)
-
-
-def _locked(call: Call, locks: Sequence[AbstractContextManager[Any]]) -> Call:
-    if len(locks) == 1:
-        only = locks[0]
-
-        def hold(i: int) -> object:
-            with only:
-                return call(i)
-
-        return hold
-
-    first, rest = locks[0], _locked(call, locks[1:])
-
-    def hold_all(i: int) -> object:
-        with first:
-            return rest(i)
-
-    return hold_all
-
-
-def _delivering(call: Call, deliver: Callable[[int, Any], None]) -> Call:
-    def hand_on(i: int) -> object:
-        deliver(i, call(i))
-        return None
-
-    return hand_on
-
-
-def _shifted(call: Call, own: Callable[[int], int]) -> Call:
-    """An op that is issued rounds late runs in an iteration other than the schedule's."""
-    return lambda i: call(own(i))
-
-
-def _guarded(step: Step, test: Callable[[int], bool]) -> Step:
-    def maybe(i: int) -> None:
-        if test(i):
-            step(i)
-
-    return maybe
-
-
-def _record_step(
-    stream: StreamProgram, point: RecordPoint, desk: Desk, backend: Backend, sleepers: tuple[int, ...]
-) -> Step:
-    """Records are made in every iteration, whatever their guard says: what waits know which one they mean."""
-    note = desk.board.recorder(point.number, sleepers)
-    device = backend.record(stream, point.number)
-    if device is None:
-        return note
-
-    def record(i: int) -> None:
-        device(i)
-        note(i)
-
-    return record
-
-
-def _wait_step(
-    program: Program,
-    stream: StreamProgram,
-    section: Section,
-    point: WaitPoint,
-    desk: Desk,
-    backend: Backend,
-    behind: int,
-) -> Step | None:
-    bound = bind_wait(program, point, section, desk.params)
-    if bound is None:
-        return None
-    progress = desk.board.progress
-    sleep = _sleeper(stream, desk, behind)
-    test = as_test(point.when, section.index, desk.params)
-    step = _fixed_step(bound, progress, sleep, backend.wait(stream, bound.number)) if isinstance(bound, Fixed) else None
-    early = bound.early if isinstance(bound, Fixed) else bound
-    if early is not None:
-        devices = {r.number: backend.wait(stream, r.number) for r in program.by_event[point.event]}
-        looked = _lookup_step(early, progress, sleep, devices)
-        step = looked if not isinstance(bound, Fixed) or step is None else _split(step, looked, bound)
-    assert step is not None
-    return step if test is None else _guarded(step, test)
-
-
-def _fixed_step(
-    bound: Fixed, progress: list[int], sleep: Callable[[int, int, int], None], device: Callable[[int], None] | None
-) -> Step:
-    number, back, lo = bound.number, bound.back, bound.lo
-    if device is None:
-
-        def wait(i: int) -> None:
-            if progress[number] <= i + back and i + back >= lo:
-                sleep(i, number, i + back)
-
-        return wait
-
-    def wait_device(i: int) -> None:
-        needed = i + back
-        if needed >= lo:
-            if progress[number] <= needed:
-                sleep(i, number, needed)
-            device(needed)
-
-    return wait_device
-
-
-def _lookup_step(
-    find: Bound,
-    progress: list[int],
-    sleep: Callable[[int, int, int], None],
-    devices: Mapping[int, Callable[[int], None] | None],
-) -> Step:
-    def look(i: int) -> None:
-        found = find(i)
-        if found is not None:
-            record, needed = found
-            if progress[record] <= needed:
-                sleep(i, record, needed)
-            device = devices[record]
-            if device is not None:
-                device(needed)
-
-    return look
-
-
-def _split(later: Step, early: Step, bound: Fixed) -> Step:
-    """The first iterations of a loop look back before it."""
-    first = bound.lo - bound.back
-    return lambda i: later(i) if i >= first else early(i)
-
-
-def _sleeper(stream: StreamProgram, desk: Desk, behind: int) -> Callable[[int, int, int], None]:
-    """What a wait does when it must sleep: for iteration i, a record's number, and the iteration that it needs."""
-    me, before, iteration, await_record = stream.number, desk.before, desk.iteration, desk.board.await_record
-    if desk.tape is None:
-
-        def sleep(i: int, record: int, needed: int) -> None:
-            before[me] = behind
-            iteration[me] = i
-            await_record(me, record, needed)
-
-        return sleep
-    mark, clock = desk.tape.waits[me].append, perf_counter_ns
-
-    def sleep_marked(i: int, record: int, needed: int) -> None:
-        before[me] = behind
-        iteration[me] = i
-        start = clock()
-        await_record(me, record, needed)
-        mark((behind, i, record, needed, start, clock()))
-
-    return sleep_marked

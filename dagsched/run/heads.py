@@ -44,6 +44,7 @@ def _own(setup: Setup, name: str | None, iteration: int) -> int | None:
 
 def _awaited(setup: Setup, record: int, needed: int) -> str:
     program = setup.program
+    record = next((number for number, twin in program.twins.items() if twin == record), record)
     if record < len(program.records):
         point = program.records[record]
         looped = program.sections[point.place.section].index is not None

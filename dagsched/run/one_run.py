@@ -9,7 +9,6 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
@@ -22,19 +21,10 @@ from dagsched.run.heads import DONE, list_heads
 from dagsched.run.program import Section, StreamProgram
 from dagsched.run.setup import Setup
 from dagsched.run.sinks import Sink
-from dagsched.run.sources import ENDLESS, Counts, Source, find_lead, names_of_part
+from dagsched.run.sources import ENDLESS, Counts, Feed, Source, find_lead, names_of_part
 from dagsched.run.tape import Tape
 
 Deliver = Callable[[int, Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Feed:
-    """A source with the loop that it feeds, and the stream whose iterations keep it going."""
-
-    source: Source
-    section: Section
-    leader: int
 
 
 class Run:
@@ -49,7 +39,7 @@ class Run:
         self.start = 0
         self.end = 0
         self._lock = threading.Lock()
-        self._feeds: dict[str, _Feed] = {}
+        self._feeds: dict[str, Feed] = {}
         self._takes: dict[str, Callable[[int], Any]] = {}
 
     def jobs(self, sink: Sink | None = None, deliver: Deliver | None = None) -> list[Callable[[], None]]:
@@ -60,7 +50,7 @@ class Run:
         for param, iterable in self.counts.sources.items():
             pulled, section = setup.pulled[param], sections[param]
             source = Source(setup.board, param, iterable, pulled, takers[param], self._readers(param))
-            self._feeds[param] = _Feed(source, section, self._leader(section, takers[param]))
+            self._feeds[param] = Feed(source, section, self._leader(section, takers[param]))
             for op in takers[param]:
                 self._takes[op] = _taker(source, op)
         parts = self._parts(sink, deliver)
@@ -135,6 +125,9 @@ class Run:
         section, steps = part.section, part.steps
         for param, feed in self._feeds.items():
             if feed.section.number == section.number:
+                if part.rounds is not None:
+                    part.rounds.follow()
+                    return
                 for i in itertools.count():
                     if feed.leader == me:
                         feed.source.ask(i)
@@ -174,7 +167,8 @@ class Run:
     def _parts(self, sink: Sink | None, deliver: Deliver | None) -> list[list[Part]]:
         """The steps of every stream; kept for later runs where nothing in them belongs to this one."""
         setup = self.setup
-        lasting = self.tape is None and sink is None and not self._takes
+        late = any(feed.section.late for feed in self._feeds.values())
+        lasting = self.tape is None and sink is None and not self._takes and not late
         if lasting and setup.kept is not None:
             return setup.kept
         desk = setup.desk
@@ -184,7 +178,7 @@ class Run:
         parts = [
             follow_stream(
                 setup.program, stream, desk, setup.backend, setup.plugs, setup.locks, self._takes.get, looks,
-                setup.sleepers,
+                setup.sleepers, self._feeds.values(),
             )
             for stream in setup.program.streams
         ]  # fmt: skip

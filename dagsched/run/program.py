@@ -108,6 +108,17 @@ class Section:
     hi: Expr
     loop: Loop | None
 
+    @property
+    def counted(self) -> str | None:
+        """The parameter that is the number of the loop's iterations, where it is one parameter's value."""
+        count = self.loop.count if self.loop is not None and self.index is not None else None
+        return count.name if isinstance(count, Name) and linear_in(self.hi, count.name) is not None else None
+
+    @property
+    def late(self) -> int:
+        """How many rounds more than iterations such a loop has, as some of its ops are issued so many rounds late."""
+        return linear_shift(self.hi, self.counted) if self.counted is not None else 0
+
 
 @dataclass(frozen=True, slots=True)
 class StreamProgram:
@@ -127,6 +138,8 @@ class Program:
 
     ``by_event`` has the record steps of each event in the order of the steps, ``rings`` the lengths of the events'
     rings (None: a handle for each index).
+    ``twins`` numbers, behind all records, a second counter for each record of a loop whose ops are issued late
+    (:mod:`dagsched.run.rounds` says what for).
     """
 
     plan: Plan
@@ -136,6 +149,7 @@ class Program:
     records: tuple[RecordPoint, ...]
     by_event: dict[str, list[RecordPoint]]
     rings: dict[str, int | None]
+    twins: dict[int, int]
 
 
 def split_streams(compiled: Compiled) -> Program:
@@ -183,7 +197,10 @@ class _Splitter:
         for record in self.records:
             by_event.setdefault(record.event, []).append(record)
         rings = {event: self.ring(event) for event in by_event}
-        return Program(self.plan, self.schedule, tuple(self.sections), streams, tuple(self.records), by_event, rings)
+        late = [record.number for record in self.records if self.sections[record.place.section].late]
+        twins = {number: len(self.records) + place for place, number in enumerate(late)}
+        sections, records = tuple(self.sections), tuple(self.records)
+        return Program(self.plan, self.schedule, sections, streams, records, by_event, rings, twins)
 
     def kind(self, name: str) -> tuple[bool, str | None, int | None]:
         declared = self.schedule.streams.get(name)

@@ -134,6 +134,7 @@ class Queued(Cpu):
             if any(isinstance(p, OpPoint) and self._is_device_op(p.op) for _, points in stream.parts for p in points)
         }
         self.owner = {record.number: record.stream for record in program.records}
+        self.owner |= {twin: self.owner[number] for number, twin in program.twins.items()}
 
     def put(self, inputs: Mapping[str, Any]) -> None:
         self.driver.enter()
@@ -201,9 +202,8 @@ class Queued(Cpu):
         def record(i: int) -> None:
             events = self.events[number]
             events[i] = make(queue)
-            old = events.pop(i - IN_FLIGHT, None)
-            if old is not None:
-                synchronize(old)
+            while (oldest := next(iter(events))) <= i - IN_FLIGHT:
+                synchronize(events.pop(oldest))
 
         return record
 

@@ -12,9 +12,10 @@ from dagsched.plan.model import Plan
 from dagsched.run.backend import Backend
 from dagsched.run.board import Board
 from dagsched.run.exclusive import find_exclusive
-from dagsched.run.follow import Desk, Part, find_sleepers
+from dagsched.run.follow import Part, find_sleepers
 from dagsched.run.functions import Functions, Plug, plug_functions
 from dagsched.run.program import OpPoint, Program, StreamProgram, split_streams
+from dagsched.run.steps import Desk
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ def set_up(compiled: Compiled, functions: Functions | None, backend: Backend) ->
         for point in (point for _, part in stream.parts for point in part if isinstance(point, OpPoint)):
             points[point.op.name] = point
             stream_of[point.op.name] = stream
-    streams, records = len(program.streams), len(program.records)
+    streams, records = len(program.streams), len(program.records) + len(program.twins)
     pulled = {param: records + 2 + n for n, param in enumerate(program.plan.params)}
     board = Board(records + 2 + len(pulled), streams + 1)
     params: dict[str, int] = {}

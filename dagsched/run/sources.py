@@ -12,12 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dagsched.diagnostics import closest
-from dagsched.plan.expressions import Name, names_in, names_in_condition
-from dagsched.plan.model import Loop, Plan
+from dagsched.plan.expressions import names_in, names_in_condition
+from dagsched.plan.model import Plan
 from dagsched.run.board import LOOK_AGAIN, Board
 from dagsched.run.errors import refuse
 from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint
@@ -100,17 +100,12 @@ def find_lead(program: Program, param: str) -> Section:
     Raises :class:`UsageError` (R106) where something before the source's end depends on how many items it has.
     """
     for section in program.sections:
-        if section.index is not None and section.hi == Name(param):
+        if section.counted == param:
             _require_open_count(program, param, section)
             return section
         if section.index is not None and param in names_in(section.hi):
             break
-    late = any(section.index is not None and param in names_in(section.hi) for section in program.sections)
-    headline = (
-        f"ops of the loop that counts `{param}` are issued some rounds late, so that its end must be known"
-        if late and any(item.count == Name(param) for item in program.plan.items if isinstance(item, Loop))
-        else f"no loop takes `{param}` as its count, so that no source can feed it"
-    )
+    headline = f"no loop takes `{param}` as its count, so that no source can feed it"
     raise refuse("R106", headline, help=f"give `{param}` as a number or a list")
 
 
@@ -120,7 +115,7 @@ def _require_open_count(program: Program, param: str, lead: Section) -> None:
             if section.number > lead.number:
                 continue
             for point in points:
-                if _depends(point, param):
+                if _depends(point, param, section):
                     name = point.op.name if isinstance(point, OpPoint) else stream.name
                     where = point.op.where if isinstance(point, OpPoint) else None
                     headline = f"`{name}` needs to know `{param}` before the source of it has ended"
@@ -128,8 +123,10 @@ def _require_open_count(program: Program, param: str, lead: Section) -> None:
                     raise refuse("R106", headline, where, source, help=f"give `{param}` as a number or a list")
 
 
-def _depends(point: Point, param: str) -> bool:
+def _depends(point: Point, param: str, section: Section) -> bool:
     """Whether a point of the loop that a source feeds cannot do without the count."""
+    if isinstance(point, OpPoint) and section.late:
+        point = replace(point, when=())  # it says in which rounds the op has an iteration, which the items say, too
     if isinstance(point, WaitPoint):
         return point.index is not None and param in names_in(point.index)  # one too many does no harm
     return not isinstance(point, RecordPoint) and param in names_of(point)
@@ -202,7 +199,7 @@ class Source:
 
     def ask(self, i: int) -> None:
         """The first stream to use items begins iteration i: item i + 1 may be asked for."""
-        self._asked = i + 1
+        self._asked = max(self._asked, i + 1)
         if self._asleep:
             self._wake()
 
@@ -245,7 +242,19 @@ class Source:
                         line.append(item)
                     self._come = number = number + 1
                     self._note(number - 1)
+                    for reader in self.readers:
+                        if self.board.restless[reader]:
+                            self.board.wake(reader)
                 self._await_demand(number)
         except BaseException as error:  # noqa: BLE001 - whatever the source raises is told to the caller
             if self.count == ENDLESS:
                 self._failed(error, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A source with the loop that it feeds, and the stream whose iterations keep it going."""
+
+    source: Source
+    section: Section
+    leader: int
