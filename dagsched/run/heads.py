@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dagsched.run.errors import Head, instance
 from dagsched.run.program import StreamProgram
+from dagsched.run.rounds import twin_round
 from dagsched.run.setup import Setup
 from dagsched.run.sources import ENDLESS
 
@@ -44,7 +45,9 @@ def _own(setup: Setup, name: str | None, iteration: int) -> int | None:
 
 def _awaited(setup: Setup, record: int, needed: int) -> str:
     program = setup.program
-    record = next((number for number, twin in program.twins.items() if twin == record), record)
+    original = next((number for number, twin in program.twins.items() if twin == record), None)
+    if original is not None:
+        record, needed = original, twin_round(needed)
     if record < len(program.records):
         point = program.records[record]
         looped = program.sections[point.place.section].index is not None

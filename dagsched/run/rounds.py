@@ -7,15 +7,16 @@ item has come, or the source has ended, it goes back to where it was, and takes 
 again, without the ops that it has run. So results come as soon as they can, whatever the source waits for.
 
 Why that is right, by the plan's order, for every number of items and every moment at which they come. A record has two
-counters: its own, which is raised where the schedule's order has come to it (all that the schedule puts before the
-record has been done then), and its *twin*'s, which is raised when the op in front of it has run, ahead or not.
+counters: its own, which is raised where the schedule's order has come to it, when all that the schedule puts before the
+record has been done; and its *twin*'s, which is raised by a stream that runs ahead, and says with how many items.
 
 1. An op that runs in the schedule's order waits for records' own counters, as ever: it comes after all that the
    schedule for all items puts before it. That some of that has been done earlier still takes nothing away.
-2. An op that runs ahead with c items waits for twins, and for what the schedule for c iterations, which is proved like
-   that for every count, puts before it. That schedule has only ops of iterations below c, each stream takes them in
-   its order, and a twin is raised for none but these. So the op comes after all that the plan puts before it; ops of
-   later iterations are never among them.
+2. An op that runs ahead with c items waits for what the schedule for c iterations puts before it, which is proved like
+   that for every count. It has only ops of iterations below c. Each stream takes them in its order from where it was,
+   and raises twins for c as it goes; what waits heeds own counters and twins for just this c. (A twin for fewer items
+   says too little: more items put more before a record.) So the op comes after all that the schedule for c iterations,
+   and the plan, put before it; no op of a later iteration is among that.
 3. Nothing blocks for ever: while no item comes, every stream that waits can run ahead in the schedule for c iterations,
    which ends; when one comes, all are back in the schedule's order.
 
@@ -35,6 +36,9 @@ from dagsched.run.numbers import as_number, as_test
 from dagsched.run.program import Program, RecordPoint, Section, StreamProgram, WaitPoint
 from dagsched.run.sources import ENDLESS, Source
 from dagsched.run.steps import Desk, Step, Test
+
+ITEMS = 40
+"""A twin's value is that of a counter, in so many bits, and above them with how many items its stream has run ahead."""
 
 Device = Callable[[int], None] | None
 
@@ -202,8 +206,10 @@ class _Wait:
             twin = self.twins.get(record)
             if twin is None or rounds.ended():
                 rounds.sleep(i, self.behind, record, record, needed)
-            elif progress[twin] <= needed and rounds.exists(record, needed):
-                rounds.sleep(i, self.behind, record, twin, needed)
+                continue
+            there = twin_value(progress[rounds.source.pulled], needed)
+            if progress[twin] <= there and rounds.exists(record, needed):
+                rounds.sleep(i, self.behind, record, twin, there)
             else:
                 rounds.run_ahead(i, rounds.position(self))
 
@@ -213,14 +219,15 @@ class _Wait:
         if found is None:
             return True
         record, needed = found
+        progress, come = rounds.board.progress, rounds.few[rounds.source.param]
         counter = self.twins.get(record, record)
-        if rounds.board.progress[counter] <= needed:
-            come = rounds.few[rounds.source.param]
-            if not rounds.sleep(i, self.behind, record, counter, needed, come):
-                return False
-        self._tell(counter, needed)
+        there = needed if counter == record else twin_value(come, needed)
+        reached = progress[record] > needed or progress[counter] > there
+        if not reached and not rounds.sleep(i, self.behind, record, counter, there, come):
+            return False
         if counter != record:
-            self._tell(record, needed)  # where the op has not run ahead, this is the only one that the device knows
+            self._tell(counter, needed)
+        self._tell(record, needed)  # a device knows the one, the other or both
         return True
 
     def _tell(self, counter: int, needed: int) -> None:
@@ -234,7 +241,7 @@ class _Record:
 
     def __init__(self, rounds: Rounds, point: RecordPoint) -> None:
         board, backend, index = rounds.board, rounds.backend, rounds.section.index
-        self.progress = board.progress
+        self.rounds, self.progress, self.pulled = rounds, board.progress, rounds.source.pulled
         self.twin = rounds.program.twins[point.number]
         self.test = as_test(point.when, index, rounds.desk.params)
         self.test_ahead = as_test(point.when, index, rounds.few)
@@ -249,15 +256,26 @@ class _Record:
         if self.device is not None:
             self.device(i)
         self.note(i)
-        if self.progress[self.twin] <= i:
-            self.note_twin(i)
+        there = twin_value(self.progress[self.pulled], i)  # looked at behind the note: who runs ahead later has seen it
+        if self.progress[self.twin] <= there:
+            self.note_twin(there)
 
     def ahead(self, i: int) -> bool:
-        if self.progress[self.twin] <= i and (self.test_ahead is None or self.test_ahead(i)):
+        if self.test_ahead is None or self.test_ahead(i):
             if self.device_ahead is not None:
                 self.device_ahead(i)
-            self.note_twin(i)
+            self.note_twin(twin_value(self.rounds.few[self.rounds.source.param], i))
         return True
+
+
+def twin_value(items: int, i: int) -> int:
+    """What a twin says after round i, where its stream runs ahead with so many items."""
+    return (items << ITEMS) + i
+
+
+def twin_round(value: int) -> int:
+    """The round that a twin's value is about."""
+    return value & ((1 << ITEMS) - 1)
 
 
 def _looking(found: Fixed | Bound) -> Bound:

@@ -26,6 +26,29 @@ ops:
       - {name: show, host: show, reads: [b], time: 1 ms, stream: shower}
 """
 
+FEW = """
+dagsched: 1
+name: few
+device: host
+params: {n: null}
+streams: {max: 2}
+buffers:
+  a: {place: host, shape: [4], dtype: int64, ring: 3}
+  x: {place: device, shape: [4], dtype: int64, ring: 3}
+  y: {place: device, shape: [4], dtype: int64, ring: 3}
+  b: {place: host, shape: [4], dtype: int64, ring: 3}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: read, host: read, writes: [a], time: 1 ms}
+      - {name: up, copy: {from: a, to: x}}
+      - {name: work, compute: work, reads: [x], writes: [y], time: 2 ms}
+      - {name: down, copy: {from: y, to: b}}
+      - {name: show, host: show, reads: [b], time: 1 ms}
+"""
+"""Two streams for all, so that `show` is issued a round late, behind `read` and `up` of the next iteration."""
+
 OUTPUT = """
 dagsched: 1
 name: output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -25,7 +26,7 @@ from tests.emit.pipelines import LARGEST, PLANS, read
 from tests.emit.random_plans import random_plan
 from tests.run.emulated_acl import array_of, as_kernel
 from tests.run.meaning import Functions, inputs_of, require_meaning
-from tests.run.plans import OUTPUT, PIPELINE, schedule_of
+from tests.run.plans import FEW, OUTPUT, PIPELINE, schedule_of
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="the emulator needs a C++ compiler"
@@ -118,6 +119,24 @@ def test_long_runs_keep_few_handles(acl: Any, runtime: EmulatedAcl) -> None:
         spans = sorted((span for span in result.trace.spans if span.name == "work"), key=lambda span: span.start)
         assert [span.iteration for span in spans] == list(range(600))
         assert all(a.end <= b.start + 1e-6 for a, b in pairwise(spans))
+
+
+@pytest.mark.parametrize("patient", [False, True], ids=["all at once", "one by one"])
+def test_a_source_of_a_loop_with_late_ops(acl: Any, runtime: EmulatedAcl, patient: bool) -> None:
+    answered = threading.Semaphore(1)
+
+    def source() -> Iterator[int]:
+        for number in range(150):
+            assert not patient or answered.acquire(timeout=10)
+            yield number
+
+    schedule = schedule_of(FEW)
+    assert schedule.compiled.shifts
+    with schedule.executor(_pipeline(acl), "acl") as executor:
+        for number, answer in enumerate(executor.stream(source(), timeout=60)):
+            assert answer == 3 * number
+            answered.release()
+        assert number == 149
 
 
 def test_a_view_that_outlives_the_executor(acl: Any) -> None:
