@@ -7,7 +7,7 @@ annotations or SARIF. Exceptions carry diagnostics, so a library user gets what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
@@ -100,6 +100,21 @@ class ProofError(DagschedError):
     """A schedule that dagsched made does not prove: a bug in dagsched (exit status 3)."""
 
     exit_status = 3
+
+
+def one_a_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Of findings with one code at one place only the first, with a note on the others.
+
+    The copies that an inner loop unrolls to share a line: what is wrong with one is wrong with all.
+    """
+    groups: dict[object, list[Diagnostic]] = {}
+    for number, found in enumerate(diagnostics):
+        groups.setdefault((found.code, found.source, found.where) if found.where else number, []).append(found)
+    kept = []
+    for first, *others in groups.values():
+        more = f"and {len(others):,} more like it from the same line, unrolled"
+        kept.append(replace(first, notes=(*first.notes, more)) if others else first)
+    return kept
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -16,7 +16,7 @@ from math import prod
 
 from dagsched.cost.engines import engine_capacity, engine_for, engine_share
 from dagsched.cost.model import Device, Engine
-from dagsched.diagnostics import Diagnostic, PlanError
+from dagsched.diagnostics import Diagnostic, PlanError, one_a_place
 from dagsched.plan.expressions import names_in
 from dagsched.plan.model import Access, Op, OpKind, Plan, Work
 from dagsched.plan.regions import box_of
@@ -64,7 +64,7 @@ def op_costs(plan: Plan, device: Device) -> dict[str, OpCost]:
         except PlanError as error:
             findings += error.diagnostics
     if findings:
-        raise PlanError(findings)
+        raise PlanError(one_a_place(findings))
     return costs
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
+from dagsched.plan.bounds import find_bound_faults
 from dagsched.plan.meaning import Fault, Touch, find_fault, shape_touches, touches_of, uses_versions
 from dagsched.plan.model import Buffer, Loop, Plan, Ring
 from dagsched.plan.samples import choose_samples, find_limits
@@ -63,7 +64,7 @@ def choose_rings(plan: Plan, segments: tuple[Segment, ...]) -> tuple[dict[str, i
     """A depth for every buffer, and what is wrong with the plan's reads, versions and rings."""
     judge = Judge(plan, segments)
     depths: dict[str, int] = {}
-    faults: list[Diagnostic] = []
+    faults: list[Diagnostic] = find_bound_faults(plan, segments)
     touched = touches_of(segments)
     for buffer in plan.buffers.values():
         touches = touched.get(buffer.name) or [[] for _ in segments]

@@ -249,3 +249,28 @@ ops:
     with pytest.raises(PlanError) as caught:
         op_costs(plan, load_device("ascend-910b"))
     assert [finding.code for finding in caught.value.diagnostics] == ["D120", "D121", "D122"]
+
+
+def test_unrolled_copies_of_an_op_are_told_of_once() -> None:
+    """Six copies share a line and a fault; the op on the line below has one of its own."""
+    text = """\
+dagsched: 1
+buffers:
+  d: {place: device, size: 8kB, input: true, output: true}
+ops:
+  - loop: i
+    count: 2
+    ops:
+      - loop: k
+        count: 6
+        ops:
+          - {name: a, compute: f, reads: [d], work: {flop: 12}}
+          - {name: b, compute: f, reads: [d], engine: nope}
+"""
+    from dagsched.plan.resolve import resolve_plan
+
+    with pytest.raises(PlanError) as caught:
+        op_costs(resolve_plan(read_plan(Source("p.yaml", text))), ASCEND)
+    found = caught.value.diagnostics
+    assert [(f.code, f.where and f.where.line) for f in found] == [("D123", 11), ("D120", 12)]
+    assert all("5 more like it" in f.notes[-1] for f in found)

@@ -218,3 +218,36 @@ def test_an_output_is_judged_at_every_end_that_a_count_can_have() -> None:
     assert fault(buffers % 5, ops)[0] == "P211"
     whole = ops.replace("b[:, 0:2]", "b")
     assert depths(plan_of(buffers % 5, whole)) == {"b": 5}
+
+
+CACHE = "c: {place: device, shape: [8, 4], dtype: float16, input: true, output: true}"
+
+
+@pytest.mark.parametrize(
+    ("region", "params", "expected"),
+    [
+        ("c[0:i]", "null", ("P132", "iteration 0")),
+        ("c[i-1:i+1]", "null", ("P215", "in iteration 0")),
+        ("c[0:i, 0:4]", "5", ("P132", "iteration 0")),
+        ("c[i:i+1]", "9", ("P215", "in iteration 8 of 9")),
+        ("c[0:i+1]", "100", ("P215", "in iteration 8 of 100")),
+        ("c[i:i+1]", "8", None),
+        ("c[0:i+1]", "0", None),
+        ("c[0:i+1]", "null", None),
+    ],
+)
+def test_a_region_that_moves_fits_at_first_and_as_often_as_the_default_says(
+    region: str, params: str, expected: tuple[str, str] | None
+) -> None:
+    """Else a proof would hold of no iteration at all, and every run would be refused."""
+    head = HEAD.replace("null", params)
+    ops = LOOP + f"  - {{name: work, compute: f, updates: ['{region}']}}"
+    plan = read_plan(Source("t.yaml", f"{head}{_indent(CACHE)}{BODY}{_indent(ops)}"))
+    if expected is None:
+        resolve_plan(plan)
+        return
+    with pytest.raises(PlanError) as caught:
+        resolve_plan(plan)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.where and found.where.line) == (expected[0], 10)
+    assert expected[1] in found.headline
