@@ -88,6 +88,12 @@ class _Explorer:
         self.host_stops = self.find_host_stops()
         self.issue_stop = self.find_issue_stops()
         self.users = self.find_users()
+        self.ends: dict[int, list[int]] = {}
+        for before, users in self.users.items():
+            for user in users:
+                self.ends.setdefault(user, []).append(before)
+        self.ended: list[int] = []
+        """The kept clocks of which a thread has run the last user, since a state was last tidied."""
         self.future = self.find_futures()
         self.meet: list[Clock | None] = [None] * len(self.nodes)
         self.limited = False
@@ -173,6 +179,7 @@ class _Explorer:
         at = list(start.at)
         self.settle(at, start)
         start.at = tuple(at)
+        self.forget(start)
         granted = self.budget
         layer: _Layer = {(start.at, start.values): [start]}
         stuck: tuple[int, ...] = ()
@@ -208,8 +215,10 @@ class _Explorer:
 
     def forget(self, state: _State) -> None:
         """Drop the clocks that nothing to come can ask for, so that equal states look equal."""
-        for before in [k for k in state.kept if all(self.has_run(state.at, user) for user in self.users[k])]:
-            del state.kept[before]
+        for before in self.ended:
+            if before in state.kept and all(self.has_run(state.at, user) for user in self.users[before]):
+                del state.kept[before]
+        self.ended.clear()
         future = 0
         for thread, at in enumerate(state.at):
             future |= self.future[thread][at]
@@ -377,6 +386,7 @@ class _Explorer:
             state.kept[~index] = published
         if issuing:
             return
+        self.ended += self.ends.get(index, ())
         if index in self.users:
             state.kept[index] = published
         if node.action in WORK:
