@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import is_not
 
 from dagsched.proof.check_expand import HOST, WORK, Program
+from dagsched.proof.check_gates import Board, Tally
 from dagsched.proof.check_links import Links
 
 Clock = dict[int, int]
@@ -64,6 +64,7 @@ def run_order(program: Program, links: Links) -> tuple[Sequence[int], tuple[int,
     for instance in program.nodes:
         queues[instance.thread].append(instance.index)
     done = bytearray(size)
+    tally = Tally(program, links.gates)
     at = [0] * len(queues)
     waiters: dict[int, list[int]] = {}
     order: list[int] = []
@@ -73,14 +74,15 @@ def run_order(program: Program, links: Links) -> tuple[Sequence[int], tuple[int,
         queue = queues[thread]
         while at[thread] < len(queue):
             node = queue[at[thread]]
-            blockers = _blockers(program, links, done, node)
+            blockers = _blockers(program, links, done, tally, node)
             if blockers:
                 for blocker in blockers:
                     waiters.setdefault(blocker, []).append(thread)
                 break
-            if _is_starved(links, done, node):
+            if tally.is_starved(node):
                 break
             done[node] = 1
+            tally.run(program, node)
             order.append(node)
             at[thread] += 1
             ready.extend(waiters.pop(node, ()))
@@ -89,7 +91,7 @@ def run_order(program: Program, links: Links) -> tuple[Sequence[int], tuple[int,
     return order, stuck
 
 
-def _blockers(program: Program, links: Links, done: bytearray, node: int) -> list[int]:
+def _blockers(program: Program, links: Links, done: bytearray, tally: Tally, node: int) -> list[int]:
     """Nodes not yet run of which one has to run before ``node`` can."""
     issued = links.issued[node]
     if program.nodes[node].thread != HOST and issued >= 0 and not done[issued]:
@@ -97,39 +99,49 @@ def _blockers(program: Program, links: Links, done: bytearray, node: int) -> lis
     for before in links.after[node]:
         if not done[before]:
             return [before]
-    if not _is_starved(links, done, node):
-        return []
-    firsts: dict[int, int] = {}  # Threads run in order: the next candidate of each is enough to look out for.
-    for candidate in links.gates[node][1]:
-        if not done[candidate]:
-            firsts.setdefault(program.nodes[candidate].thread, candidate)
-    return list(firsts.values())
-
-
-def _is_starved(links: Links, done: bytearray, node: int) -> bool:
-    needed, candidates = links.gates.get(node, (0, ()))
-    return sum(done[candidate] for candidate in candidates) < needed
+    return tally.next(node) if tally.is_starved(node) else []  # Threads run in order: the next of each is enough.
 
 
 def clock_order(program: Program, links: Links) -> Order:
     """The clocks of a program in which nothing is contended."""
     order, stuck = run_order(program, links)
     clocks: list[Clock | None] = [None] * len(program.nodes)
-    _pass(program, links, order, clocks)
+    boards = _Boards(program, links)
+    _pass(program, links, order, clocks, boards)
     if any(needed < len(candidates) for needed, candidates in links.gates.values()):
-        while _pass(program, links, order, clocks):
+        while _pass(program, links, order, clocks, boards):
             pass
     return Order(clocks, stuck)
 
 
-def _pass(program: Program, links: Links, order: Sequence[int], clocks: list[Clock | None]) -> bool:
+class _Boards:
+    """A board for the candidates of each gate; gates of the same candidates, which are one tuple, share it."""
+
+    def __init__(self, program: Program, links: Links) -> None:
+        self.program = program
+        self.by_gate: dict[int, Board] = {}
+        self.boards_of: dict[int, list[Board]] = {}
+        for _, candidates in links.gates.values():
+            if id(candidates) not in self.by_gate:
+                board = self.by_gate[id(candidates)] = Board()
+                for candidate in candidates:
+                    self.boards_of.setdefault(candidate, []).append(board)
+
+    def publish(self, index: int, clock: Clock) -> None:
+        """Tell of a node's new clock."""
+        if index in self.boards_of:
+            node = self.program.nodes[index]
+            known = join(clock, -1, {}, node.thread, node.ordinal)
+            for board in self.boards_of[index]:
+                board.publish(index, known)
+
+
+def _pass(program: Program, links: Links, order: Sequence[int], clocks: list[Clock | None], boards: _Boards) -> bool:
     """Compute all clocks once, in an order in which the nodes can run; whether any changed."""
     nodes = program.nodes
     current: list[Clock] = [{} for _ in program.threads]
     seen_host = [-1] * len(program.threads)
     changed = False
-    # Many waits share the gate of a flag: it is worked out anew only once a clock that it rests on is another one.
-    opened: dict[tuple[int, tuple[int, ...]], tuple[list[Clock | None], Clock]] = {}
     for index in order:
         node = nodes[index]
         thread = node.thread
@@ -143,44 +155,13 @@ def _pass(program: Program, links: Links, order: Sequence[int], clocks: list[Clo
             clock = join(clock, thread, clocks[before] or {}, other.thread, other.ordinal)
         gate = links.gates.get(index)
         if gate is not None:
-            known = opened.get(gate)
-            if known is None or any(map(is_not, known[0], map(clocks.__getitem__, gate[1]))):
-                known = opened[gate] = ([clocks[at] for at in gate[1]], open_gate(program, clocks, *gate))
-            clock = join(clock, thread, known[1], thread, 0)
+            clock = join(clock, thread, boards.by_gate[id(gate[1])].certain(gate[0]), thread, 0)
         if clock is not clocks[index] and clock != clocks[index]:
             changed = True
             clocks[index] = clock
+            boards.publish(index, clock)
         current[thread] = clock
     return changed
-
-
-def open_gate(program: Program, clocks: Sequence[Clock | None], needed: int, candidates: tuple[int, ...]) -> Clock:
-    """What is certain once ``needed`` of the candidates have run: for each thread the needed-th smallest."""
-    if not needed:
-        return {}
-    published = []
-    for candidate in candidates:
-        clock = clocks[candidate]
-        if clock is not None:
-            node = program.nodes[candidate]
-            published.append(join(clock, -1, {}, node.thread, node.ordinal))
-    if len(published) < needed:
-        return {}
-    if needed == len(published) == 1:
-        return published[0]
-    if needed == 1:
-        return {thread: min(clock[thread] for clock in published) for thread in sorted(_common(published))}
-    result = {}
-    for thread in set().union(*published):
-        value = sorted(clock.get(thread, 0) for clock in published)[needed - 1]
-        if value:
-            result[thread] = value
-    return result
-
-
-def _common(clocks: list[Clock]) -> set[int]:
-    """The threads of which all clocks know something."""
-    return set(clocks[0]).intersection(*clocks[1:])
 
 
 def is_before(program: Program, order: Order, first: int, second: int) -> bool:

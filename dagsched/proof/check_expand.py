@@ -80,6 +80,13 @@ class Program:
     statics: list[AnyStep] = field(default_factory=list)
     loops: dict[int, str] = field(default_factory=dict)
     env: Mapping[str, int] = field(default_factory=dict)
+    workers: dict[tuple[int, int], Node] = field(default_factory=dict)
+
+    def worker(self, thread: int, ordinal: int) -> Node:
+        """The node of work of a thread with so much work up to it; all nodes are there."""
+        if not self.workers:
+            self.workers = {(node.thread, node.ordinal): node for node in self.nodes if node.action in WORK}
+        return self.workers[thread, ordinal]
 
     def stream(self, node: Node) -> str | None:
         """The stream of a node, None for the issuing thread."""

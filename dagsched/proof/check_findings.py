@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from dagsched.diagnostics import Diagnostic, Label, Where, closest
 from dagsched.plan.expressions import ExpressionError
 from dagsched.proof.check_clock import Order
-from dagsched.proof.check_expand import WORK, Node, Program, indexed_text, name_of
+from dagsched.proof.check_expand import Node, Program, indexed_text, name_of
 from dagsched.proof.check_links import Links
 from dagsched.proof.check_model import KINDS, Deadlock, Race, Side
 from dagsched.proof.check_races import Conflicts, FoundRace
@@ -129,9 +129,7 @@ def _sure_of(program: Program, order: Order, first: Node, second: Node) -> str |
     work = (order.clocks[second.index] or {}).get(first.thread, 0)
     if not work:
         return None
-    known = next(
-        node for node in program.nodes if node.thread == first.thread and node.action in WORK and node.ordinal == work
-    )
+    known = program.worker(first.thread, work)
     return (
         f"for one, `{instance_text(second)}` is certain to come after `{instance_text(known)}` on that stream, "
         f"but not after `{instance_text(first)}`"
