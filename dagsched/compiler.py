@@ -5,7 +5,7 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -17,7 +17,7 @@ from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
 from dagsched.cost.loop_graph import LoopGraph, RingEdges, bound_loops, build_graphs, ring_edges
 from dagsched.cost.model import Device
-from dagsched.cost.predict import Measured, measure_schedule, predict_schedule
+from dagsched.cost.predict import Measured, measure_closely, measure_schedule, predict_schedule
 from dagsched.cost.queues import TICKS
 from dagsched.diagnostics import Diagnostic, LimitError, ProofError
 from dagsched.hazards.find import find_hazards
@@ -225,11 +225,12 @@ def _spare(digest: str, fixed: _Fixed, assignment: Assignment, device: Device) -
     """Add order where that saves waits and costs no time; the rest stays as it is."""
     costs = op_costs(fixed.resolved, device)
 
-    def build(ordered: Plan) -> tuple[_Built, list[WaitRule], Callable[[], Fraction]]:
+    def build(ordered: Plan) -> tuple[_Built, list[WaitRule], Callable[[], Sequence[Fraction]]]:
         built = _build(digest, ordered, assignment, fixed.shifts)
-        return built, built.rules, lambda: measure_schedule(built.schedule, costs, device).ticks
+        return built, built.rules, lambda: measure_closely(built.schedule, costs, device)
 
-    start = Attempt(fixed.resolved, fixed.built, fixed.built.rules, fixed.measured.ticks)
+    times = measure_closely(fixed.built.schedule, costs, device)
+    start = Attempt(fixed.resolved, fixed.built, fixed.built.rules, times)
     best, method = spare_waits(start, assignment.stream_of, fixed.shifts, build)
     return replace(fixed, built=best.built, measured=measure_schedule(best.built.schedule, costs, device)), method
 

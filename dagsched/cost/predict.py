@@ -22,13 +22,17 @@ from dagsched.cost.queues import TICKS, to_ticks
 from dagsched.cost.run_bounds import bound_run, make_run
 from dagsched.cost.steady import MANY, find_steady_state, run_loop
 from dagsched.hazards.model import Hazards
-from dagsched.plan.expressions import Int
+from dagsched.plan.expressions import Int, evaluate, names_in
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.plan.segments import split_segments
 from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule
 
 _FEW, _MOST, _HELD_OPS = 12, 48, 10_000
 """Iterations that are simulated to say what holds a loop up, at least and at most, and op instances in between."""
+
+
+_FEW_COUNTS = (0, 1, 2, 3, 7)
+"""Counts for which runs are compared where a parameter says how many iterations there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,34 @@ def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: De
         return replace(slowest, exact=exact)
     makespan, exact = find_makespan(schedule, costs, device)
     return Measured(makespan, None, exact)
+
+
+def measure_closely(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> tuple[Fraction, ...]:
+    """All times that a change should not make longer, in ticks: open loops' intervals, and runs of a few iterations.
+
+    The first says what the steady state takes and the others what beginning and end do, and loops of constant count
+    beside open ones. Raises :class:`ScheduleError` as :func:`measure_schedule` does.
+    """
+    loops = [step for step in schedule.steps if isinstance(step, LoopStep) and _parametric(step)]
+    intervals = [find_steady_state(schedule, loop, costs, device).ticks for loop in loops]
+    runs = [_bind(schedule, count) for count in _FEW_COUNTS] if loops else [schedule]
+    return (*intervals, *(find_makespan(run, costs, device)[0] for run in runs))
+
+
+def _bind(schedule: Schedule, count: int) -> Schedule:
+    """The schedule with ``count`` for every parameter that counts iterations, as if that were a constant."""
+    values = {name: count for step in schedule.steps if isinstance(step, LoopStep) for name in _counting(step)}
+    steps = tuple(
+        replace(step, lo=Int(evaluate(step.lo, values)), hi=Int(evaluate(step.hi, values)))
+        if isinstance(step, LoopStep)
+        else step
+        for step in schedule.steps
+    )
+    return replace(schedule, params={**schedule.params, **values}, steps=steps)
+
+
+def _counting(loop: LoopStep) -> frozenset[str]:
+    return names_in(loop.lo) | names_in(loop.hi)
 
 
 def predict_schedule(
