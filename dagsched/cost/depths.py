@@ -49,13 +49,25 @@ class RingPoint:
     """Depths by buffer, the bytes of these rings by place, and what they make of the loops.
 
     ``slowdown`` is the largest interval of a loop over what its streams allow (1: the limit is reached); ``interval``
-    is that of the slowest loop, in ticks.
+    is that of the slowest loop, in ticks. ``run`` is what the whole run takes, where its counts are constants and it
+    has been simulated.
     """
 
     depths: dict[str, int]
     memory: dict[str, int]
     interval: Fraction
     slowdown: Fraction
+    run: Fraction | None = None
+
+    @property
+    def ticks(self) -> Fraction:
+        """What a point is judged by: the run where all counts are constants, else the slowest loop's interval."""
+        return self.interval if self.run is None else self.run
+
+    @property
+    def price(self) -> int:
+        """Bytes of all places."""
+        return sum(self.memory.values())
 
 
 @dataclass(frozen=True, slots=True)

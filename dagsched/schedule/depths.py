@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dagsched.cost.depths import Depths, DepthSearch, RingChoice, choose_depths
+from dagsched.cost.depths import Depths, DepthSearch, RingChoice, RingPoint, choose_depths
 from dagsched.cost.loop_graph import LoopGraph, RingEdges
 from dagsched.cost.model import Device
 from dagsched.cost.predict import Measured
@@ -52,10 +52,34 @@ def make_search(rings: RingEdges, resolved: Plan, graphs: Sequence[LoopGraph], d
 def choose_ring_depths(search: DepthSearch, measure: Measure, *, table: bool = False) -> RingChoice | None:
     """Depths for the rings with a choice; None where the room is too small for how far ops are shifted.
 
-    ``table`` asks for all pairs of memory and interval.
+    ``table`` asks for all pairs of memory and interval; those of a table are the simulator's.
     """
     choice = choose_depths(search, table=table)
-    return choice if choice is None or not search.names else _judge(search, choice, measure)
+    if choice is None or not search.names:
+        return choice
+    choice = _judge(search, choice, measure)
+    return _simulate_points(choice, measure) if table else choice
+
+
+def _simulate_points(choice: RingChoice, measure: Measure) -> RingChoice:
+    """What each point really takes (calls and engines that streams share are not in the graph), less the useless."""
+    points = [point for point in choice.points if point != choice.chosen]
+    step = -(-len(points) // MOST_SIMULATED) or 1
+    chosen = _simulate_point(choice.chosen, measure)
+    known = [*(_simulate_point(point, measure) for point in points[::step]), chosen]
+    known.sort(key=lambda point: (point.price, point.ticks))
+    kept: list[RingPoint] = []
+    for point in known:
+        if point is chosen or not kept or point.ticks < min(other.ticks for other in kept):
+            kept.append(point)
+    return replace(choice, chosen=chosen, points=tuple(kept))
+
+
+def _simulate_point(point: RingPoint, measure: Measure) -> RingPoint:
+    measured = measure(point.depths)
+    if measured.loop is None:
+        return replace(point, run=measured.ticks)
+    return replace(point, interval=measured.ticks)
 
 
 def with_depths(ordered: Plan, resolved: Plan, depths: Mapping[str, int]) -> Plan:

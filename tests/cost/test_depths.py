@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from dagsched.compiler import compile_plan
@@ -16,10 +17,11 @@ from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
 from dagsched.cost.loop_graph import build_graphs, ring_edges
 from dagsched.diagnostics import LimitError
-from dagsched.plan.model import Plan
+from dagsched.plan.model import Loop, Op, Plan, Ring
 from dagsched.plan.resolve import order_plan, resolve_depths
 from dagsched.schedule.depths import choose_ring_depths, make_search, with_depths
 from dagsched.schedule.streams import Assignment
+from dagsched.view.rings import ring_table_data, ring_table_text
 from tests.cost.loops import by_engine, bytes_of, device_of, loop_texts, measure, plan_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -73,6 +75,50 @@ def test_the_table_holds_every_worthwhile_pair(text: str) -> None:
     known = {(measure(each, assignment).ticks, bytes_of(each) - fixed) for each in sets}
     front = {pair for pair in known if not any(o != pair and o[0] <= pair[0] and o[1] <= pair[1] for o in known)}
     assert {(point.interval, Fraction(sum(point.memory.values()))) for point in table.points} == front
+
+
+@settings(max_examples=15)
+@given(loop_texts(), st.data())
+def test_rows_of_the_table_are_what_their_depths_take(text: str, data: st.DataObject) -> None:
+    """Compiled with just these depths, on any streams, with engines that streams share, calls, limits and counts."""
+    policy = data.draw(st.sampled_from(["engine", "concurrent, max: 2", "single"]))
+    text = text.replace("policy: engine", f"policy: {policy}").replace(
+        "count: n", f"count: {data.draw(st.sampled_from(['n', 'n', '12']))}"
+    )
+    if data.draw(st.booleans()):
+        text = text.replace("}}}\n", "}}, calls: {issue: 1 us, record: 1 us, wait: 1 us}}\n", 1)
+    if data.draw(st.booleans()):
+        text = text.replace("params:", f"memory: {{device: {data.draw(st.sampled_from([60, 120, 200]))}}}\nparams:")
+    plan = plan_of(text)
+    try:
+        compiled = compile_plan(plan, ring_table=True)
+    except LimitError:
+        reject()
+    plain = compile_plan(plan)
+    assert (plain.schedule, plain.resolved) == (compiled.schedule, compiled.resolved)
+    assert compiled.rings is None or compiled.rings.chosen in compiled.rings.points
+    for point in compiled.rings.points if compiled.rings else ():
+        fixed = {name: replace(plan.buffers[name], ring=Ring(d, d, d)) for name, d in point.depths.items()}
+        predicted = compile_plan(replace(plan, buffers={**plan.buffers, **fixed})).schedule.predicted
+        assert predicted is not None
+        taken = predicted["initiation_interval" if point.run is None else "makespan"]
+        assert taken == pytest.approx(float(point.ticks) / 10**12, rel=1e-9)
+
+
+def test_a_constant_count_shows_what_the_run_takes() -> None:
+    plan = plan_of((EXAMPLES / "detector.yaml").read_text(encoding="utf-8").replace("count: frames", "count: 50"))
+    plan = replace(plan, params={}, items=tuple(_on_dvpp(item) for item in plan.items))
+    compiled = compile_plan(plan, ring_table=True)
+    text = ring_table_text(compiled)
+    assert "run " in text.splitlines()[0] and "347.8 ms" in text
+    assert text.endswith("> the least memory within 0.1 % of the fastest run\n")
+    assert [set(row) for row in ring_table_data(compiled)] == [{"depths", "memory", "makespan", "chosen"}] * 3
+
+
+def _on_dvpp(item: Op | Loop) -> Op | Loop:
+    if isinstance(item, Loop):
+        return replace(item, body=tuple(_on_dvpp(inner) for inner in item.body))
+    return replace(item, engine="dvpp") if item.name == "resize" else item
 
 
 @pytest.mark.parametrize(("engine", "frames"), [("", 145), (", engine: dvpp", 175)])
