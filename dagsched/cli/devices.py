@@ -9,8 +9,9 @@ from dataclasses import asdict
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
 from dagsched.cli.report import print_json
-from dagsched.cost.devices import device_names, load_device
+from dagsched.cost.devices import device_names, load_device, profile_text
 from dagsched.cost.model import Device, Engine
+from dagsched.diagnostics import Diagnostic, UsageError
 from dagsched.view.terminal import escape, pad, width_of
 from dagsched.view.units import size_text, time_text
 
@@ -18,11 +19,17 @@ from dagsched.view.units import size_text, time_text
 def add_arguments(parser: Parser) -> None:
     """Operands and options of the command."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="a built-in profile, or a path to one")
-    parser.add_format(("text", "json"))
+    parser.add_format(("text", "json", "yaml"))
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """List the profiles, or show one."""
+    """List the profiles, or show one; as YAML it is a file to begin a profile of one's own with."""
+    if args.format == "yaml":
+        if not args.name:
+            help_ = "write `dagsched devices ascend-910b --format yaml`"
+            raise UsageError([Diagnostic("U002", "only one profile at a time can be written as YAML", help=help_)])
+        console.write(profile_text(args.name))
+        return 0
     devices = [load_device(args.name)] if args.name else [load_device(name) for name in device_names()]
     if args.format == "json":
         for device in devices:

@@ -6,6 +6,7 @@ A profile is a file of its own or stands in a plan under ``device:``. The JSON s
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -20,8 +21,14 @@ from dagsched.plan.units import UnitError, parse_size, parse_time
 _NUMBER = r"^\s*[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?\s*"
 
 
+def _need_finite(value: int | float, what: str, example: str) -> None:
+    if not 0 <= value < inf:
+        raise complaint(f"`{value}` is not {what}", remedy=f"for example `{example}`")
+
+
 def _need_text(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
+        _need_finite(value, "a time", "5 us")
         raise complaint(f"the time `{value}` has no unit", remedy=f"write `{value} us` (or `s`, `ms`, `ns`)")
     return value
 
@@ -41,6 +48,7 @@ def _readable(parse: Callable[[Any], float]) -> Callable[[Any], Any]:
 
 def _need_per_second(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
+        _need_finite(value, "a bandwidth", "25 GB/s")
         raise complaint(f"the bandwidth `{value}` has no unit", remedy=f"write `{value} GB/s`")
     return value
 
@@ -61,6 +69,7 @@ Bandwidth = Annotated[
 
 def _need_peak(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
+        _need_finite(value, "a peak", "256 TFLOP/s")
         raise complaint(f"the peak `{value}` has no unit", remedy=f"write `{value} TFLOP/s`")
     return value
 

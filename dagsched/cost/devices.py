@@ -55,6 +55,17 @@ def load_device(spec: str | Mapping[str, Any], base: Path | None = None, source:
     raise PlanError([Diagnostic("D101", headline, _place(source), source, notes=notes, help=help_)])
 
 
+def profile_text(spec: str) -> str:
+    """The text of a profile that is built in or in a file, comments and all; raises as :func:`load_device` does."""
+    load_device(spec)
+    if spec in device_names():
+        text = (_DIRECTORY / f"{spec}.yaml").read_text(encoding="utf-8")
+        return re.sub(r"\A# yaml-language-server:.*\n", "", text)  # where the schema lies is known to the file only
+    from dagsched.files import decode_source
+
+    return decode_source(Path(spec).read_bytes(), spec).text
+
+
 def device_from_data(data: Mapping[str, Any], name: str) -> Device:
     """A device from a profile's data, which must be valid; ``name`` serves where the data has none."""
     engines = {
@@ -146,7 +157,7 @@ def _as_source(data: Any) -> Source:
 def _own_node(spec: Mapping[str, Any], source: Source | None) -> tuple[Node | None, Source | None]:
     """Where a plan's file says ``spec``; nothing where it says something else."""
     node = _node_in_plan(source)
-    if node is None or node.kind != "mapping" or to_data(node) != spec:
+    if node is None or node.kind != "mapping" or repr(to_data(node)) != repr(dict(spec)):  # `.nan` is not itself
         return None, None
     return node, source
 

@@ -91,38 +91,50 @@ def _duration(op: Op, plan: Plan, engine: Engine, device: Device) -> tuple[float
 
 
 def _roofline(op: Op, work: Work, plan: Plan, engine: Engine, device: Device) -> float:
-    """Seconds that work takes at the engine's peaks; raises :class:`PlanError` for a peak that is not known (D123)."""
-    seconds = 0.0
+    """Seconds that work takes at the engine's peaks; raises :class:`PlanError` for peaks that are not known (D123)."""
     part = Fraction(min(engine_share(op, engine), engine_capacity(engine)), engine_capacity(engine))
-    if work.flop:
-        peak = engine.flops.get(work.dtype or "")
-        if peak is None and work.dtype is None and len(engine.flops) == 1:
-            peak = next(iter(engine.flops.values()))
-        if peak is None:
-            peak = engine.flops.get("")
-        if peak is None:
-            raise PlanError([_no_peak(op, work, plan, engine, device)])
-        seconds = work.flop / (peak * float(part))
-    if work.bytes:
-        if engine.memory_bandwidth is None:
-            headline = _unknown(op, engine, device, "`memory_bandwidth`")
-            help_ = f"add `memory_bandwidth: ... GB/s` to `{engine.name}` in a device profile, or give a `time`"
-            raise PlanError([Diagnostic("D123", headline, op.where, plan.source, help=help_)])
+    peak = _peak(work, engine)
+    if work.flop and peak is None and engine.flops and work.dtype is None:
+        raise PlanError([_no_dtype(op, plan, engine)])
+    lacking = ([_flops_entry(work)] if work.flop and peak is None else []) + (
+        ["memory_bandwidth: ... GB/s"] if work.bytes and engine.memory_bandwidth is None else []
+    )
+    if lacking:
+        raise PlanError([_no_peak(op, work, plan, engine, device, lacking)])
+    seconds = work.flop / (peak * float(part)) if work.flop and peak else 0.0
+    if work.bytes and engine.memory_bandwidth is not None:
         seconds = max(seconds, work.bytes / engine.memory_bandwidth)
     return engine.latency + seconds
 
 
-def _no_peak(op: Op, work: Work, plan: Plan, engine: Engine, device: Device) -> Diagnostic:
-    if engine.flops and work.dtype is None:
-        known = ", ".join(f"`{dtype}`" for dtype in engine.flops)
-        headline = f"the peak of engine `{engine.name}` depends on the dtype, and `{op.name}` does not say which"
-        help_ = f"write `work: {{dtype: {next(iter(engine.flops))}, ...}}`"
-        return Diagnostic("D123", headline, op.where, plan.source, notes=(f"peaks: {known}",), help=help_)
-    peak = f"{{{work.dtype}: ... TFLOP/s}}" if work.dtype else "... TFLOP/s"
-    help_ = f"add `flops: {peak}` to `{engine.name}` in a device profile, or give a `time`"
-    what = f"peak for `{work.dtype}` under `flops`" if work.dtype and engine.flops else "`flops`"
-    return Diagnostic("D123", _unknown(op, engine, device, what), op.where, plan.source, help=help_)
+def _peak(work: Work, engine: Engine) -> float | None:
+    """The peak for the work's dtype, or the only one where it states none, or that of any dtype."""
+    if work.dtype is None and len(engine.flops) == 1:
+        return next(iter(engine.flops.values()))
+    return engine.flops.get(work.dtype or "", engine.flops.get(""))
 
 
-def _unknown(op: Op, engine: Engine, device: Device, what: str) -> str:
-    return f"`{op.name}` states its work, and engine `{engine.name}` of `{device.name}` has no {what}"
+def _flops_entry(work: Work) -> str:
+    return f"flops: {{{work.dtype}: ... TFLOP/s}}" if work.dtype else "flops: ... TFLOP/s"
+
+
+def _no_dtype(op: Op, plan: Plan, engine: Engine) -> Diagnostic:
+    known = ", ".join(f"`{dtype}`" for dtype in engine.flops)
+    headline = f"the peak of engine `{engine.name}` depends on the dtype, and `{op.name}` does not say which"
+    help_ = f"write `work: {{dtype: {next(iter(engine.flops))}, ...}}`"
+    return Diagnostic("D123", headline, op.where, plan.source, notes=(f"peaks: {known}",), help=help_)
+
+
+def _no_peak(op: Op, work: Work, plan: Plan, engine: Engine, device: Device, lacking: list[str]) -> Diagnostic:
+    """What the profile lacks, and how to get one that has it: a shipped profile is no file that users change."""
+    keys = " and no ".join(f"`{entry.partition(':')[0]}`" for entry in lacking)
+    if work.flop and work.dtype and engine.flops and len(lacking) == 1 and lacking[0].startswith("flops"):
+        keys = f"peak for `{work.dtype}` under `flops`"
+    headline = f"`{op.name}` states its work, and engine `{engine.name}` of `{device.name}` has no {keys}"
+    entries = " and ".join(f"`{entry}`" for entry in lacking)
+    notes: tuple[str, ...] = ()
+    help_ = f"add {entries} to `{engine.name}` in a device profile, or give a `time`"
+    if isinstance(plan.device, str) and plan.device == device.name:
+        notes = (f"a profile of your own: `dagsched devices {device.name} --format yaml > my-card.yaml`",)
+        help_ = f"add {entries} to `{engine.name}` there and write `device: ./my-card.yaml`, or give the op a `time`"
+    return Diagnostic("D123", headline, op.where, plan.source, notes=notes, help=help_)

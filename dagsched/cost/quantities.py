@@ -18,7 +18,8 @@ def parse_bandwidth(text: str) -> float:
     except UnitError as error:
         remedy = error.remedy
         if remedy and remedy.endswith("`"):
-            remedy = "for example `25 GB/s`" if "48MiB" in remedy else f"{remedy[:-1]}/s`"
+            unit = " B" if remedy[-2].isdigit() else ""
+            remedy = "for example `25 GB/s`" if "48MiB" in remedy else f"{remedy[:-1]}{unit}/s`"
         raise UnitError(error.message.replace("a size", "a bandwidth"), remedy, error.offset) from None
     if size.strip()[-1:].isdigit():
         raise UnitError(f"`{text.strip()}` does not say bytes of what unit", f"write `{size.strip()} GB/s`")

@@ -73,9 +73,10 @@ def parse_time(text: str) -> float:
         raise UnitError(f"the time `{_cut(text)}` has no unit", f"write `{_cut(text.strip())} ms` (or `s`, `us`, `ns`)")
     seconds = number * TIMES[unit]
     if seconds < 0:
-        raise UnitError(f"a time cannot be negative, as `{_cut(text)}` is")
+        positive = _cut(text.strip().removeprefix("-"))
+        raise UnitError(f"a time cannot be negative, as `{_cut(text)}` is", f"write `{positive}`")
     if seconds > MAX_TIME:
-        raise UnitError(f"a time of `{_cut(text)}` is longer than {MAX_TIME:,} s")
+        raise UnitError(f"a time of `{_cut(text)}` is longer than {MAX_TIME:,} s", "for example `1.4 ms`")
     return float(seconds)
 
 

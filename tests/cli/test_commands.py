@@ -338,6 +338,8 @@ def test_devices(cli: Cli) -> None:
     assert "ascend-910b" in listed
     assert "h2d" in cli("devices", "ascend-910b").out
     assert json.loads(cli("devices", "host", "--format", "json").out)["name"] == "host"
+    assert cli("devices", "host", "--format", "yaml").out.startswith("dagsched-device: 1\nname: host\n")
+    assert "devices ascend-910b --format yaml" in cli("devices", "--format", "yaml").err
     wrong = cli("devices", "ascend-910c")
     assert wrong.status in (1, 2)
     assert "ascend-910b" in wrong.err

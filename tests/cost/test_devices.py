@@ -11,12 +11,13 @@ import jsonschema
 import pytest
 
 from dagsched.cost.device_file import DeviceFile, device_schema
-from dagsched.cost.devices import device_names, load_device
+from dagsched.cost.devices import device_names, load_device, profile_text
 from dagsched.cost.model import CallCosts, Device, Engine, Limits
 from dagsched.cost.quantities import parse_bandwidth
 from dagsched.diagnostics import DagschedError, Diagnostic, PlanError, Source, UsageError, Where
 from dagsched.files import load_node, to_data
 from dagsched.plan.model import Memory
+from dagsched.plan.reader import read_plan
 from dagsched.plan.units import UnitError
 
 FILES = Path(__file__).parent.parent.parent / "dagsched" / "devices"
@@ -174,3 +175,34 @@ def test_wrong_bandwidths(text: str, remedy: str | None) -> None:
     with pytest.raises(UnitError) as raised:
         parse_bandwidth(text)
     assert remedy is None or raised.value.remedy == remedy
+
+
+def test_a_profile_as_the_beginning_of_ones_own(tmp_path: Path) -> None:
+    """The text of a shipped profile is one of a file, and means the same there."""
+    for name in device_names():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(profile_text(name), encoding="utf-8")
+        assert load_device(str(path)) == load_device(name)
+        assert profile_text(str(path)) == profile_text(name)
+        assert "$schema" not in profile_text(name)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "help_"),
+    [
+        ("latency", ".nan", "for example `5 us`"),
+        ("latency", "-1 us", "write `1 us`"),
+        ("bandwidth", ".inf", "for example `25 GB/s`"),
+        ("bandwidth", "0.1 B/s", "write `1 B/s`"),
+        ("flops", ".nan", "for example `256 TFLOP/s`"),
+    ],
+)
+def test_figures_that_are_none(key: str, value: str, help_: str) -> None:
+    """With a place in the plan, and a remedy that is right when typed."""
+    text = f"dagsched: 1\ndevice: {{engines: {{c: {{kind: compute, {key}: {value}}}}}}}\nbuffers: {{}}\nops: []\n"
+    plan = read_plan(Source("p.yaml", text))
+    with pytest.raises(PlanError) as raised:
+        load_device(plan.device, source=plan.source)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.help, found.source) == ("D105", help_, plan.source)
+    assert found.where is not None and found.where.line == 2

@@ -196,6 +196,20 @@ def test_shipped_profiles_have_no_peaks_and_say_so() -> None:
         op_cost(find(plan, "op"), plan, ASCEND)
 
 
+def test_work_on_a_shipped_profile_leads_to_one_of_ones_own() -> None:
+    """All that is missing at once, and commands that end at a plan that compiles."""
+    text = "dagsched: 1\ndevice: ascend-910b\nbuffers: {x: {place: device, size: 8, output: true}}\nops:\n"
+    plan = read_plan(Source("p.yaml", f"{text}  - {{compute: f, writes: [x], work: {{flop: 1 GFLOP, bytes: 1MB}}}}\n"))
+    with pytest.raises(PlanError) as raised:
+        op_costs(plan, ASCEND)
+    (found,) = raised.value.diagnostics
+    assert found.headline.endswith("has no `flops` and no `memory_bandwidth`")
+    assert found.notes == ("a profile of your own: `dagsched devices ascend-910b --format yaml > my-card.yaml`",)
+    assert found.help is not None
+    assert found.help.startswith("add `flops: ... TFLOP/s` and `memory_bandwidth: ... GB/s` to `ai-core` there")
+    assert found.help.endswith("write `device: ./my-card.yaml`, or give the op a `time`")
+
+
 @pytest.mark.parametrize(
     ("work", "code", "column"),
     [
