@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from statistics import fmean, median
 
 from dagsched.calibrate.traces import Sample
@@ -38,11 +37,15 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Times in the order of the plan, the ops that no event is a run of, and the names of events that are of no op."""
+    """Times in the order of the plan, the ops that no event is a run of, and the names of events that are of no op.
+
+    ``likely`` are ops without runs with a pattern that fits names of events that look like theirs.
+    """
 
     timings: tuple[Timing, ...]
     missing: tuple[str, ...]
     unused: tuple[str, ...]
+    likely: tuple[tuple[str, str], ...] = ()
 
 
 def match_trace(
@@ -66,7 +69,7 @@ def match_trace(
     runs: dict[str, list[Sample]] = {name: [] for name in ops}
     unused: dict[str, None] = {}
     for sample in samples:
-        mapped = [op for op, pattern in names.items() if fnmatchcase(sample.name, pattern)]
+        mapped = [op for op, pattern in names.items() if fits(sample.name, pattern)]
         found = mapped or [op for op in [_op_of(sample, ops, own)] if op is not None and op not in names]
         for op in found:
             runs[op].append(sample)
@@ -78,11 +81,44 @@ def match_trace(
             help_ = f"did you mean `{near}`?" if near else None
             raise UsageError([Diagnostic("K104", f"no event is called `{pattern}`", help=help_)])
     timings = tuple(_time(op, runs[name], statistic) for name, op in ops.items() if runs[name])
+    likely = _find_likely([op for name, op in ops.items() if not runs[name]], unused, functions)
     if not timings:
         note = "events are called " + ", ".join(f"`{name}`" for name in list(unused)[:5])
-        help_ = f"say which are an op's: `--map {next(iter(ops), 'op')}=EVENT`"
+        op, event = likely[0] if likely else (next(iter(ops), "op"), "EVENT")
+        help_ = f"say which are an op's: `--map '{op}={event}'`"
         raise UsageError([Diagnostic("K105", "no event is a run of an op of the plan", notes=(note,), help=help_)])
-    return Calibration(timings, tuple(name for name in ops if not runs[name]), tuple(unused))
+    return Calibration(timings, tuple(name for name in ops if not runs[name]), tuple(unused), likely)
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name is a pattern's, in which ``*`` stands for any text and all else for itself."""
+    parts = map(re.escape, pattern.split("*"))
+    return name == pattern or re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
+
+
+def _find_likely(ops: Iterable[Op], unused: Iterable[str], functions: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    """For each op a pattern of names that hold its own or its function's as a word (``void resize<float>(...)``).
+
+    Profilers put numbers, types and words around a kernel's name. That such an event is the op's is only likely.
+    """
+    found = []
+    for op in ops:
+        names = [op.name, *([op.function] if op.function and functions[op.function] == 1 else [])]
+        for name in names:
+            word = re.compile(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", re.IGNORECASE)
+            fitting = [event for event in unused if word.search(event)]
+            if fitting:
+                found.append((op.name, fitting[0] if len(fitting) == 1 else _pattern(fitting, word)))
+                break
+    return tuple(found)
+
+
+def _pattern(events: list[str], word: re.Pattern[str]) -> str:
+    """A pattern that fits all of them and no more than it must."""
+    matched = [match for event in events if (match := word.search(event))]
+    spelt = matched[0].group()
+    before = "" if all(match.start() == 0 for match in matched) else "*"
+    return f"{before}{spelt}*"
 
 
 def _op_of(sample: Sample, ops: Mapping[str, Op], functions: Mapping[str, str]) -> str | None:

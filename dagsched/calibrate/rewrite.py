@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dagsched.diagnostics import Diagnostic, PlanError, Source
-from dagsched.edits import Edit, apply_edits, newline_of
+from dagsched.edits import Edit, EditError, apply_edits, newline_of
 from dagsched.files import load_node
 from dagsched.nodes import Node
 from dagsched.plan.model import Loop, Op, Plan
@@ -27,23 +27,40 @@ def write_times(source: Source, times: Mapping[str, float]) -> str:
     plan, _ = plan_from_node(root, source)
     ops = root.get("ops")
     assert ops is not None
-    edits = []
-    replaced = {id(item.get("time")) for item in _op_nodes(ops) if _name(item) in times and not _alias(item)}
-    for item in _op_nodes(ops):
-        name, stated = _name(item), item.get("time")
-        if name in times:
-            edits.append(_edit(source.text, item, time_text(times[name])))
-        elif stated is not None and _alias(item) and id(stated) in replaced:
-            edits.append(_in_place(source.text, item, stated.raw))
-    text = apply_edits(source.text, edits)
-    changed = Source(source.name, text)
-    again, _ = plan_from_node(load_node(changed), changed)
+    try:
+        text = apply_edits(source.text, _find_edits(source.text, ops, times))
+        changed = Source(source.name, text)
+        again: Plan | None = plan_from_node(load_node(changed), changed)[0]
+    except (EditError, PlanError):
+        again = None
     if again != _with_times(plan, times):
         headline = "the times cannot be written into this plan's text without changing something else"
         raise PlanError(
             [Diagnostic("K106", headline, None, source, help="write the ops in the usual style, one an item")]
         )
     return text
+
+
+def _find_edits(text: str, ops: Node, times: Mapping[str, float]) -> list[Edit]:
+    """A new time for each op that has one; the old value in full where an alias loses the anchor that it is for."""
+    edits = []
+    items = list(_op_nodes(ops))
+    gone = {
+        id(item.get(key))
+        for item in items
+        for key in ("time", "work")
+        if _name(item) in times and not _alias(item, key)
+    }
+    for item in items:
+        if _name(item) in times:
+            edits.append(_edit(text, item, time_text(times[_name(item)])))
+            continue
+        for key in ("time", "work"):
+            stated = item.get(key)
+            if stated is not None and _alias(item, key) and id(stated) in gone:
+                old = stated.raw or re.sub(r"\A&\S+\s+", "", text[stated.start : _end_of(stated)])
+                edits.append(_in_place(text, item, key, old))
+    return edits
 
 
 def _op_nodes(ops: Node) -> Iterator[Node]:
@@ -66,10 +83,12 @@ def _edit(text: str, item: Node, time: str) -> Edit:
     written = f'"{time}"' if quoted else time
     stated = item.get("time")
     if stated is not None:
-        return _in_place(text, item, written)
+        return _in_place(text, item, "time", written)
     pair = f'"time": {written}' if quoted else f"time: {written}"
     work = item.by_key.get("work")
     if work is not None:
+        if _alias(item, "work"):
+            return Edit(work[0].start, _in_place(text, item, "work", "").end, pair)
         return Edit(work[0].start, _end_of(work[1]), pair)
     if item.flow:
         end = _end_of(item.entries[-1][1])
@@ -82,22 +101,24 @@ def _edit(text: str, item: Node, time: str) -> Edit:
     return Edit(end, end, f"{newline_of(text)}{indent}{pair}")
 
 
-def _alias(item: Node) -> bool:
-    """Whether an op's ``time`` is an alias: the value stands before its key then."""
-    stated, key = item.get("time"), item.key("time")
-    return stated is not None and key is not None and stated.start < key.start
+def _alias(item: Node, key: str) -> bool:
+    """Whether the value of an op's key is an alias: it stands before its key then."""
+    stated, named = item.get(key), item.key(key)
+    return stated is not None and named is not None and stated.start < named.start
 
 
-def _in_place(text: str, item: Node, written: str) -> Edit:
-    """Another value for an op's ``time``; an anchor stays, an alias goes."""
-    stated, key = item.get("time"), item.key("time")
-    assert stated is not None and key is not None
-    if _alias(item):
-        alias = re.compile(r"\s*:\s*(\*[^\s,\[\]{}]+)").match(text, key.end)
+def _in_place(text: str, item: Node, key: str, written: str) -> Edit:
+    """Another value for an op's key; an anchor stays, an alias goes."""
+    stated, named = item.get(key), item.key(key)
+    assert stated is not None and named is not None
+    if _alias(item, key):
+        alias = re.compile(r"\s*:\s*(\*[^\s,\[\]{}]+)").match(text, named.end)
         if alias is not None:
             return Edit(alias.start(1), alias.end(1), written)
+        raise EditError("an alias is not found where it should stand")
     anchor = re.compile(r"(&[^\s,\[\]{}]+\s+)?").match(text, stated.start)
-    return Edit(anchor.end() if anchor else stated.start, stated.end, written)
+    start = anchor.end() if anchor else stated.start
+    return Edit(start, start + len(text[start : stated.end].rstrip()), written)
 
 
 def _end_of(node: Node) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,10 @@ from dagsched.diagnostics import Diagnostic, UsageError
 
 if TYPE_CHECKING:
     from dagsched.calibrate.match import Calibration
+    from dagsched.calibrate.traces import Trace
 
 _SHOWN = 12
+_UNREAD = 5
 
 
 def add_arguments(parser: Parser) -> None:
@@ -50,19 +53,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError([Diagnostic("U002", "with `--format json` the plan needs a file", help="add `-o PLAN`")])
     source = read_text(args.plan, console)
     plan = read_plan(source)
-    samples = read_trace(_read(args.trace), args.trace)
-    found = match_trace(plan, samples, args.statistic, dict(_pair(text) for text in args.map))
+    trace = read_trace(_read(args.trace), args.trace)
+    found = match_trace(plan, trace.samples, args.statistic, dict(_pair(text) for text in args.map))
     text = write_times(source, {timing.op: timing.seconds for timing in found.timings})
     if args.output is None:
         console.write(text)
-        console.stderr.write(_report(found, args.statistic))
+        console.stderr.write(_report(found, trace, args.statistic))
         return 0
     path = Path(args.output)
     write_files(path.parent, {path.name: text})
     if args.format == "json":
-        print_json(console, _data(found, args.output))
+        print_json(console, _data(found, trace, args.output))
     else:
-        console.write(_report(found, args.statistic))
+        console.write(_report(found, trace, args.statistic))
     return 0
 
 
@@ -94,7 +97,7 @@ def _pair(text: str) -> tuple[str, str]:
     return op, event
 
 
-def _report(found: Calibration, statistic: str) -> str:
+def _report(found: Calibration, trace: Trace, statistic: str) -> str:
     from dagsched.view.terminal import escape, pad, width_of
     from dagsched.view.units import interval_text
 
@@ -112,10 +115,15 @@ def _report(found: Calibration, statistic: str) -> str:
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             lines.append(f"  {title}: {', '.join(escape(name) for name in names[:_SHOWN])}{more}")
+    for op, event in found.likely[:_SHOWN]:
+        lines.append(f"  of {escape(op)}, maybe: --map {shlex.quote(f'{escape(op)}={escape(event)}')}")
+    if trace.unread:
+        lines.append(f"  not read: {len(trace.unread)} of {len(trace.unread) + len(trace.samples)}")
+        lines += [f"    {escape(text)}" for text in trace.unread[:_UNREAD]]
     return "\n".join(lines) + "\n"
 
 
-def _data(found: Calibration, output: str) -> dict[str, object]:
+def _data(found: Calibration, trace: Trace, output: str) -> dict[str, object]:
     return {
         "dagsched": "calibrate/1",
         "file": output,
@@ -128,4 +136,6 @@ def _data(found: Calibration, output: str) -> dict[str, object]:
         ],
         "missing": list(found.missing),
         "unused": list(found.unused),
+        "likely": [{"op": op, "event": event} for op, event in found.likely],
+        "unread": list(trace.unread),
     }  # fmt: skip
