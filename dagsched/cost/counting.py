@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from math import lcm, prod
+from typing import Literal
 
 from dagsched.plan.expressions import Expr, Int, condition_text, evaluate, expression_text, holds
 from dagsched.schedule.model import AnyStep, HostStep, LoopStep, OpStep, Schedule
@@ -25,33 +26,40 @@ _LATE = 1 << 30
 """An iteration far from a loop's ends."""
 
 
-def count_run(schedule: Schedule, names: Collection[str]) -> Counter[str]:
-    """How often each of the named ops runs, in a schedule whose loops have constant counts."""
+Thread = Literal["stream", "issuing"]
+"""Where something runs: on a stream, or on the issuing thread itself (a host step)."""
+
+
+def count_run(schedule: Schedule, names: Collection[str], thread: Thread = "stream") -> Counter[str]:
+    """How often each of the named ops runs there, in a schedule whose loops have constant counts."""
     if count_steps(schedule.steps) <= MANY_STEPS:
         known = {name: value for name, value in schedule.params.items() if value is not None}
-        return Counter(name for name in _walk(schedule.steps, known) if name in names)
+        return Counter(name for name in _walk(schedule.steps, known, thread) if name in names)
     found: Counter[str] = Counter()
 
     def multiply(steps: tuple[AnyStep, ...], times: int) -> None:
         for step in steps:
             if isinstance(step, LoopStep):
                 multiply(step.steps, times * (0 if step.when else count_of(step)))
-            elif not step.when and (name := _name(step)) is not None and name in names:
+            elif not step.when and (name := _name(step, thread)) is not None and name in names:
                 found[name] += times
 
     multiply(schedule.steps, 1)
     return found
 
 
-def count_iteration(loop: LoopStep, names: Collection[str], params: Mapping[str, int]) -> dict[str, Fraction]:
-    """How often each of the named ops runs in an iteration, on average; ``params`` are large where they are open."""
+def count_iteration(
+    loop: LoopStep, names: Collection[str], params: Mapping[str, int], thread: Thread = "stream"
+) -> dict[str, Fraction]:
+    """How often each of the named ops runs there in an iteration, on average; open ``params`` are large."""
     rounds = lcm(1, *map(period_of, loop_texts(loop)))
     guarded = rounds > _MOST_ROUNDS
     if guarded:
         rounds = 1
     found: Counter[str] = Counter()
     for at in range(_LATE, _LATE + rounds):
-        found.update(name for name in _walk(loop.steps, {**params, loop.index: at}, guarded) if name in names)
+        env = {**params, loop.index: at}
+        found.update(name for name in _walk(loop.steps, env, thread, guarded) if name in names)
     return {name: Fraction(times, rounds) for name, times in found.items()}
 
 
@@ -91,18 +99,18 @@ def inner_steps(loop: LoopStep) -> Iterator[AnyStep]:
             yield from inner_steps(step)
 
 
-def _walk(steps: tuple[AnyStep, ...], env: dict[str, int], unguarded: bool = False) -> Iterator[str]:
+def _walk(steps: tuple[AnyStep, ...], env: dict[str, int], thread: Thread, unguarded: bool = False) -> Iterator[str]:
     for step in steps:
         if (step.when and unguarded) or not holds(step.when, env):
             continue
         if isinstance(step, LoopStep):
             for at in range(evaluate(step.lo, env), evaluate(step.hi, env)):
-                yield from _walk(step.steps, {**env, step.index: at}, unguarded)
-        elif (name := _name(step)) is not None:
+                yield from _walk(step.steps, {**env, step.index: at}, thread, unguarded)
+        elif (name := _name(step, thread)) is not None:
             yield name
 
 
-def _name(step: AnyStep) -> str | None:
+def _name(step: AnyStep, thread: Thread) -> str | None:
     if isinstance(step, OpStep):
-        return step.op
-    return step.host if isinstance(step, HostStep) else None
+        return step.op if thread == "stream" else None
+    return step.host if isinstance(step, HostStep) and thread == "issuing" else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from dagsched.cost.blame import Hold, find_holds, rotate_holds
 from dagsched.cost.bounds import ISSUING, Bound, Edge, find_cycle_ratio
-from dagsched.cost.counting import count_iteration, count_run
+from dagsched.cost.counting import Thread, count_iteration, count_run
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.engines import engine_capacity
 from dagsched.cost.loop_graph import RingEdges, bound_loops
@@ -150,22 +150,21 @@ def predict_by_hand(schedule: Schedule, plan: Plan, device: Device) -> dict[str,
     """
     costs = op_costs(plan, device)
     measured = measure_schedule(schedule, costs, device)
-    counts: Mapping[str, Fraction | int]
-    if measured.loop is None:
-        counts = count_run(schedule, costs)
-    else:
-        params = {name: MANY if value is None else value for name, value in schedule.params.items()}
-        counts = count_iteration(measured.loop, costs, params)
+    on_streams = _count(schedule, measured.loop, costs, "stream")
+    by_thread = _count(schedule, measured.loop, costs, "issuing")
     work = [
         Bound(
-            sum((to_ticks(costs[op].seconds) * costs[op].share * Fraction(counts[op]) for op in ops), Fraction(0))
-            / capacity,
+            sum((to_ticks(costs[op].seconds) * costs[op].share * on_streams[op] for op in ops), Fraction(0)) / capacity,
             engine=engine,
         )
-        for engine, (capacity, ops) in _by_engine(costs, counts).items()
+        for engine, (capacity, ops) in _by_engine(costs, on_streams).items()
     ]
-    limit = max(work, key=lambda bound: bound.ticks, default=Bound(Fraction(0)))
-    serial = sum(to_ticks(costs[op].seconds) * count for op, count in counts.items())
+    calls = to_ticks(device.calls.issue) * sum(on_streams.values(), Fraction(0))
+    own = sum((to_ticks(costs[op].seconds) * times for op, times in by_thread.items()), Fraction(0))
+    work.append(Bound(calls + own, reason=ISSUING))
+    limit = max(work, key=lambda bound: bound.ticks)
+    counts = [*on_streams.items(), *by_thread.items()]
+    serial = sum((to_ticks(costs[op].seconds) * times for op, times in counts), Fraction(0))
     key = "makespan" if measured.loop is None else "initiation_interval"
     result = _result(key, max(limit.ticks, measured.ticks), limit, serial)
     slow = measured.loop if measured.ticks > limit.ticks else None
@@ -173,8 +172,18 @@ def predict_by_hand(schedule: Schedule, plan: Plan, device: Device) -> dict[str,
         result["held"] = held
     if not measured.exact:
         result["estimated"] = True
-    unknown = sorted(op for op in counts if not costs[op].known)
+    unknown = sorted({op for op, _ in counts if not costs[op].known})
     return result | ({"unknown": unknown} if unknown else {})
+
+
+def _count(
+    schedule: Schedule, loop: LoopStep | None, costs: Mapping[str, OpCost], thread: Thread
+) -> dict[str, Fraction]:
+    """How often each op with a cost runs, in an iteration of a loop or else in the whole run."""
+    if loop is None:
+        return {name: Fraction(times) for name, times in count_run(schedule, costs, thread).items()}
+    params = {name: MANY if value is None else value for name, value in schedule.params.items()}
+    return count_iteration(loop, costs, params, thread)
 
 
 def _by_engine(costs: Mapping[str, OpCost], ops: Iterable[str]) -> dict[str, tuple[int, list[str]]]:
@@ -197,7 +206,9 @@ def _serial(costs: Mapping[str, OpCost], ops: Iterable[str]) -> int:
 def describe_holds(
     schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, period: int = 1
 ) -> str:
-    """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found."""
+    """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found, or loops are nested."""
+    if any(isinstance(step, LoopStep) for step in loop.steps):
+        return ""
     ops = sum(isinstance(step, OpStep) for step in loop.steps)
     few = max(_FEW, min(_MOST, _HELD_OPS // max(1, ops)))
     program, times, _ = run_loop(schedule, loop, costs, device, min(512, few + 8 * period))

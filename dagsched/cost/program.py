@@ -39,12 +39,13 @@ MAX_COMMANDS = 5_000_000
 
 @dataclass(slots=True)
 class Program:
-    """Tasks with what they stand for: ``named`` holds (task, op, iteration, stream, engine) in issue order, ``events``
-    the handle of each task that waits for one."""
+    """Tasks with what they stand for: ``named`` holds (task, op, iteration, stream, engine) in issue order, ``rounds``
+    the iteration of the outermost loop for each of these, ``events`` the handle of each task that waits for one."""
 
     tasks: Tasks
     engines: dict[str, int] = field(default_factory=dict)
     named: list[tuple[int, str, int | None, str | None, str]] = field(default_factory=list)
+    rounds: list[int | None] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     events: dict[int, str] = field(default_factory=dict)
     queues: dict[str, int] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class _Unroller:
         self.open: dict[tuple[str, int], list[tuple[int, Step]]] = {}  # waits for a record that is still to come
         self.sets: dict[tuple[str, int], list[int]] = {}
         self.takes: dict[tuple[str, int], list[tuple[int, Step]]] = {}
+        self.outer: int | None = None  # the iteration of the outermost loop, from inside of another one
         self.blocked: list[int] = []  # what the host must wait for before its next call
 
     def run(self, steps: tuple[AnyStep, ...], env: dict[str, int], iteration: int | None) -> None:
@@ -114,8 +116,11 @@ class _Unroller:
                 if not holds(step.when, env):
                     continue
                 if isinstance(step, LoopStep):
+                    outer = self.outer
+                    self.outer = iteration if outer is None else outer
                     for value in range(evaluate(step.lo, env), evaluate(step.hi, env)):
                         self.run(step.steps, {**env, step.index: value}, value)
+                    self.outer = outer
                 else:
                     self.command(step, env, iteration)
             except ExpressionError as error:
@@ -131,7 +136,7 @@ class _Unroller:
         elif isinstance(step, HostStep):
             cost = self.costs.get(step.host)
             task = self.on_host(to_ticks(cost.seconds) if cost else 0)
-            self.program.named.append((task, step.host, iteration, None, "host"))
+            self.name(task, step.host, iteration, None, "host")
             if cost is None or not cost.known:
                 self.program.unknown.add(step.host)
         elif isinstance(step, EventStep):
@@ -166,7 +171,12 @@ class _Unroller:
         if cost.blocks:
             self.blocked.append(task)
         own = iteration if step.iteration is None else evaluate(step.iteration, env)
-        self.program.named.append((task, step.op, own, stream, engine.name))
+        self.name(task, step.op, own, stream, engine.name)
+
+    def name(self, task: int, op: str, iteration: int | None, stream: str | None, engine: str) -> None:
+        """Say what a task stands for."""
+        self.program.named.append((task, op, iteration, stream, engine))
+        self.program.rounds.append(iteration if self.outer is None else self.outer)
 
     def run_event(self, step: EventStep, env: dict[str, int]) -> None:
         handle = self.handle(step.event, env)

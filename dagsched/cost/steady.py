@@ -7,16 +7,19 @@ depends on nothing outside such a window, so the pattern goes on for ever and th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dagsched.cost.counting import inner_steps
 from dagsched.cost.durations import OpCost
 from dagsched.cost.model import Device
 from dagsched.cost.program import Program, unroll_schedule
 from dagsched.cost.queues import HOST_QUEUE, NO_ENGINE, TICKS, Times
 from dagsched.cost.simulator import run_program
-from dagsched.plan.expressions import Int, add, evaluate
+from dagsched.diagnostics import Diagnostic, ScheduleError
+from dagsched.plan.expressions import Int, add, evaluate, names_in
 from dagsched.schedule.model import LoopStep, Schedule
 
 MANY = 1 << 40
@@ -67,6 +70,7 @@ def run_loop(
     schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, count: int
 ) -> tuple[Program, Times, int]:
     """A loop of a schedule alone, for so many iterations: its tasks, when they ran, and the first index."""
+    _require_inner_counts(schedule, loop)
     params: dict[str, int | None] = {name: MANY if v is None else v for name, v in schedule.params.items()}
     env = {name: value for name, value in params.items() if value is not None}
     lo = Int(evaluate(loop.lo, env))
@@ -75,11 +79,22 @@ def run_loop(
     return program, run_program(program, device, alone), lo.value
 
 
+def _require_inner_counts(schedule: Schedule, loop: LoopStep) -> None:
+    """An iteration takes as long as its inner loops have rounds, so their counts must be known (D130)."""
+    for step in inner_steps(loop):
+        names = names_in(step.lo) | names_in(step.hi) if isinstance(step, LoopStep) else frozenset()
+        open_ = sorted(name for name in names if name in schedule.params and schedule.params[name] is None)
+        if open_:
+            headline = f"a simulation needs a value for `{open_[0]}`: an inner loop counts by it"
+            help_ = f"write `params: {{{open_[0]}: 8}}`"
+            raise ScheduleError([Diagnostic("D130", headline, step.where, schedule.source, help=help_)])
+
+
 def _find_period(program: Program, times: Times, lo: int, count: int, span: int) -> SteadyState:
     rows: list[list[int]] = [[] for _ in range(count)]  # per iteration: start and end of each op
     issued: list[int] = [0] * count
     ready: list[int] = [times.makespan] * count
-    for task, _, iteration, _, _ in program.named:
+    for (task, *_), iteration in zip(program.named, program.rounds, strict=True):
         assert iteration is not None
         number = min(max(iteration - lo, 0), count - 1)
         rows[number] += (times.start[task], times.end[task])
@@ -112,9 +127,11 @@ def _slowest_op(program: Program, times: Times, count: int) -> SteadyState:
     Without proof, since another op may still catch up; where an op shows no period, the slope of its later half, and
     never less than what keeps the busiest engine busy.
     """
-    series: dict[tuple[str, str | None], list[int]] = {}
-    for task, op, _, stream, _ in program.named:
-        series.setdefault((op, stream), []).append(times.end[task])
+    series: dict[tuple[str, str | None, int], list[int]] = {}
+    seen: Counter[tuple[str, str | None, int | None]] = Counter()
+    for (task, op, _, stream, _), number in zip(program.named, program.rounds, strict=True):
+        seen[op, stream, number] += 1
+        series.setdefault((op, stream, seen[op, stream, number]), []).append(times.end[task])
     slowest = SteadyState(_engine_load(program, count), 1, 0, False)
     for ends in series.values():
         found, last = None, len(ends) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, reject, settings
@@ -16,13 +17,18 @@ from dagsched.cost.devices import load_device
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.makespan import find_makespan
 from dagsched.cost.model import Device, Engine
+from dagsched.cost.predict import predict_by_hand
 from dagsched.cost.simulator import simulate_costs, simulate_schedule
 from dagsched.cost.steady import find_steady_state
-from dagsched.diagnostics import PlanError
+from dagsched.diagnostics import PlanError, ScheduleError
 from dagsched.plan.expressions import Int, parse_condition, parse_expression
 from dagsched.plan.model import Loop
-from dagsched.schedule.model import Indexed, LoopStep, OpStep, Schedule
+from dagsched.plan.resolve import resolve_plan
+from dagsched.schedule.model import HostStep, Indexed, LoopStep, OpStep, Schedule
+from tests.cost.loops import plan_of
 from tests.cost.test_plain_device import profiles, timed
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -121,3 +127,25 @@ def test_an_iteration_without_ops_is_no_reason_to_stumble() -> None:
     schedule = Schedule("x", (steps,), params={"n": None})
     state = find_steady_state(schedule, steps, COSTS, FREE)
     assert (state.ticks, state.exact) == (Fraction(3 * 10**12, 7), True)
+
+
+def test_host_steps_are_done_by_one_thread() -> None:
+    """`decode` and `draw` on the issuing thread: however many host threads the device has, they come one by one."""
+    plan = resolve_plan(plan_of((EXAMPLES / "detector.yaml").read_text(encoding="utf-8").replace("5.7 ms", "10 us")))
+    steps = (HostStep("decode"), OpStep(Indexed("a"), "infer"), HostStep("draw"))
+    schedule = Schedule("x", (LoopStep("i", Int(0), parse_expression("n"), steps),), params={"n": None})
+    found = predict_by_hand(schedule, plan, load_device("ascend-910b"))
+    assert found["binds"] == "the issuing thread is busy all the time"
+    assert found["bound"] == found["initiation_interval"] == pytest.approx(1.4e-3 + 0.5e-3 + 5e-6)
+
+
+def test_an_inner_loop_needs_a_count() -> None:
+    inner = LoopStep("j", Int(0), parse_expression("m"), (OpStep(Indexed("a"), "f"),))
+    outer = LoopStep("i", Int(0), parse_expression("n"), (inner,))
+    schedule = Schedule("x", (outer,), params={"n": None, "m": None})
+    with pytest.raises(ScheduleError) as raised:
+        find_steady_state(schedule, outer, COSTS, FREE)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.help) == ("D130", "write `params: {m: 8}`")
+    known = replace(schedule, params={"n": None, "m": 2})
+    assert find_steady_state(known, outer, COSTS, FREE).ticks == 6 * 10**12
