@@ -206,7 +206,7 @@ def _serial(costs: Mapping[str, OpCost], ops: Iterable[str]) -> int:
 def describe_holds(
     schedule: Schedule, loop: LoopStep, costs: Mapping[str, OpCost], device: Device, period: int = 1
 ) -> str:
-    """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found, or loops are nested."""
+    """The cycle that sets a loop's pace in a simulated run, in words; empty where none is found or loops are nested."""
     if any(isinstance(step, LoopStep) for step in loop.steps):
         return ""
     ops = sum(isinstance(step, OpStep) for step in loop.steps)
