@@ -5,13 +5,16 @@ Nothing leaves here unproved: a schedule that its verifier does not accept raise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Literal
 
-from dagsched.choice.choose import Effort, choose_schedule
+from dagsched.choice.choose import Choice, Effort, choose_schedule, propose_schedules
+from dagsched.choice.reorder import reorder_ops
 from dagsched.compiled import Compiled, Spared
+from dagsched.cost.bounds import Bound
 from dagsched.cost.depths import RingChoice
 from dagsched.cost.devices import load_device
 from dagsched.cost.durations import op_costs
@@ -22,13 +25,16 @@ from dagsched.cost.queues import TICKS
 from dagsched.diagnostics import Diagnostic, LimitError, ProofError
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
+from dagsched.plan.expressions import Int
 from dagsched.plan.model import Plan
-from dagsched.plan.resolve import find_warnings, order_plan, resolve_rings
+from dagsched.plan.resolve import find_warnings, order_plan, resolve_depths, resolve_rings
+from dagsched.plan.rings import find_ring_ranges, meet_ranges
+from dagsched.plan.segments import split_segments
 from dagsched.plan.writer import plan_digest
 from dagsched.proof.model import Proof
 from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.assemble import assemble_schedule
-from dagsched.schedule.depths import choose_ring_depths, make_search, with_depths
+from dagsched.schedule.depths import choose_ring_depths, likely_depths, make_search, with_depths
 from dagsched.schedule.events import Recording, allocate_events
 from dagsched.schedule.fewest import Attempt, Method, spare_waits
 from dagsched.schedule.model import Schedule
@@ -38,7 +44,10 @@ from dagsched.schedule.streams import Assignment, stream_names
 from dagsched.schedule.waits import find_needs
 
 GAIN = Fraction(999, 1000)
-"""Ops are shifted where that brings a loop below this share of its time."""
+"""Ops are shifted, and a loop rearranged, where that brings it below this share of its time."""
+
+_CLOSE = Fraction(1001, 1000)
+"""What is nearer to its limit than this is not worth a search."""
 
 
 def compile_plan(
@@ -65,15 +74,17 @@ def compile_plan(
     digest = plan_digest(plan)
     sweep = Sweep(resolved)
     choice = choose_schedule(sweep, find_hazards(resolved, sweep), device, effort)
-    resolved = choice.sweep.plan
+    start = _Start(ordered, choice.sweep.plan, edges)
+    bounds = bound_loops(start.resolved, edges, op_costs(start.resolved, device), device)
     tried = [
-        _try(digest, ordered, resolved, edges, assignment, device, ring_table)
+        _try(digest, start, bounds, assignment, device, ring_table)
         for assignment in (choice.assignment, *choice.others)
     ]
-    most = device.limits.events
-    usable = [each for each in tried if most is None or _count_handles(each.best.built) <= most]
-    taken = min(usable or tried, key=lambda each: each.best.measured.ticks)  # the first of equals
-    assignment, fixed, late = taken.assignment, taken.fixed, taken.late
+    taken = _best(tried, device)
+    if bounds:
+        found = _search(digest, start, bounds, tried, choice, device, effort, ring_table)
+        taken = _best([taken, *found], device)
+    assignment, fixed, late, edges = taken.assignment, taken.fixed, taken.late, taken.start.edges
     findings: list[Diagnostic] = []
     unshifted: Measured | None = None
     proof = _verify(plan, late or fixed, device)
@@ -145,9 +156,19 @@ class _Fixed:
 
 
 @dataclass(frozen=True, slots=True)
+class _Start:
+    """A plan in the order to issue: before its rings are fixed, with rings of any depth, and what rings add."""
+
+    ordered: Plan
+    resolved: Plan
+    edges: RingEdges
+
+
+@dataclass(frozen=True, slots=True)
 class _Tried:
     """What becomes of an assignment; ``late``: with ops shifted, where the model says that this gains."""
 
+    start: _Start
     assignment: Assignment
     fixed: _Fixed
     late: _Fixed | None
@@ -158,44 +179,85 @@ class _Tried:
 
 
 def _try(
-    digest: str,
-    ordered: Plan,
-    resolved: Plan,
-    edges: RingEdges,
-    assignment: Assignment,
-    device: Device,
-    table: bool,
+    digest: str, start: _Start, bounds: Mapping[int, Bound], assignment: Assignment, device: Device, table: bool
 ) -> _Tried:
     """Choose rings and shifts for ops on given streams."""
-    costs = op_costs(resolved, device)
-    graphs = build_graphs(resolved, edges, assignment.stream_of, costs, device)
-    fixed = _fix(digest, ordered, resolved, edges, graphs, assignment, device, table)
+    costs = op_costs(start.resolved, device)
+    graphs = build_graphs(start.resolved, start.edges, assignment.stream_of, costs, device)
+    fixed = _fix(digest, start, graphs, assignment, device, table)
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
-    moved = shift_loops(graphs, bound_loops(resolved, edges, costs, device))
-    late = None if moved is None else _fix(digest, ordered, resolved, edges, moved, assignment, device, table)
+    moved = shift_loops(graphs, bounds)
+    late = None if moved is None else _fix(digest, start, moved, assignment, device, table)
     gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
-    return _Tried(assignment, fixed, late if gains else None)
+    return _Tried(start, assignment, fixed, late if gains else None)
+
+
+def _best(tried: Sequence[_Tried], device: Device) -> _Tried:
+    """The quickest, the first of equals; of those whose events the device has, where there are any."""
+    most = device.limits.events
+    usable = [each for each in tried if most is None or _count_handles(each.best.built) <= most]
+    return min(usable or tried, key=lambda each: each.best.measured.ticks)
+
+
+def _search(
+    digest: str,
+    start: _Start,
+    bounds: Mapping[int, Bound],
+    tried: Sequence[_Tried],
+    choice: Choice,
+    device: Device,
+    effort: Effort,
+    table: bool,
+) -> list[_Tried]:
+    """What becomes of proposals that are quicker than what was tried; ends where a limit is met."""
+    quickest = min(each.best.measured.ticks for each in tried)
+    open_ = [s.loop is not None and not isinstance(s.count, Int) for s in choice.sweep.segments]
+    limit = max((bound.ticks for segment, bound in bounds.items() if open_[segment]), default=Fraction(0))
+    found: list[_Tried] = []
+    if quickest <= limit * _CLOSE:
+        return found
+    search = make_search(start.edges, start.resolved, (), device)
+    roomy = with_depths(start.ordered, start.resolved, likely_depths(search))
+    known = [each.assignment for each in tried]
+    least = {segment: ceil(bound.ticks) for segment, bound in bounds.items()}
+    proposals = propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least)
+    for order, assignment in proposals:
+        each = _try(digest, _reorder(start, order), bounds, assignment, device, table)
+        if each.best.measured.ticks < quickest * GAIN:
+            quickest = each.best.measured.ticks
+            found.append(each)
+            if quickest <= limit:
+                break
+    return found
+
+
+def _reorder(start: _Start, order: tuple[int, ...]) -> _Start:
+    """The same in another order; rings get no depth that the order written does not allow, too."""
+    if order == tuple(range(len(order))):
+        return start
+    ordered = reorder_ops(start.ordered, order)
+    depths = {name: buffer.ring.depth or 1 for name, buffer in start.resolved.buffers.items()}
+    ranges = meet_ranges(start.edges.ranges, find_ring_ranges(ordered, split_segments(ordered)))
+    return _Start(ordered, resolve_depths(ordered, depths), RingEdges(ordered, ranges))
 
 
 def _fix(
     digest: str,
-    ordered: Plan,
-    resolved: Plan,
-    edges: RingEdges,
+    start: _Start,
     graphs: list[LoopGraph],
     assignment: Assignment,
     device: Device,
     table: bool,
 ) -> _Fixed | None:
     """Choose ring depths for loops with ops shifted as the graphs say; None where memory is too small for that."""
-    shifts, costs = name_shifts(graphs), op_costs(resolved, device)
+    shifts, costs = name_shifts(graphs), op_costs(start.resolved, device)
 
     made: dict[tuple[int, ...], tuple[Plan, _Built, Measured]] = {}
 
     def make(depths: dict[str, int]) -> tuple[Plan, _Built, Measured]:
         key = tuple(depths.values())
         if key not in made:
-            deep = with_depths(ordered, resolved, depths)
+            deep = with_depths(start.ordered, start.resolved, depths)
             parts = _build(digest, deep, assignment, shifts)
             made[key] = deep, parts, measure_schedule(parts.schedule, costs, device)
         return made[key]
@@ -203,7 +265,7 @@ def _fix(
     def measure(depths: dict[str, int]) -> Measured:
         return make(depths)[2]
 
-    rings = choose_ring_depths(make_search(edges, resolved, graphs, device), measure, table=table)
+    rings = choose_ring_depths(make_search(start.edges, start.resolved, graphs, device), measure, table=table)
     if rings is None:
         return None
     resolved, built, measured = make(rings.chosen.depths)

@@ -9,14 +9,18 @@ few iterations first. Which of them has the shortest interval is for the caller 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dagsched.choice.assigning import to_assignment, to_candidate
 from dagsched.choice.attempts import try_lists
 from dagsched.choice.evaluate import score_candidate
+from dagsched.choice.loops import propose_candidates
 from dagsched.choice.optimal import Solved, solve_optimal
 from dagsched.choice.problem import Candidate, Problem, describe_run, make_problem
 from dagsched.choice.reorder import reorder_ops
+from dagsched.choice.rounds import Rounds, make_rounds
 from dagsched.choice.search import Found, search_nearby, simplify
 from dagsched.cost.durations import OpCost, op_costs
 from dagsched.cost.model import Device
@@ -26,12 +30,12 @@ from dagsched.hazards.find import find_hazards
 from dagsched.hazards.model import Hazards
 from dagsched.hazards.sweep import Sweep
 from dagsched.plan.expressions import Int
+from dagsched.plan.model import Plan
 from dagsched.schedule.streams import (
     Assignment,
     assign_by_policy,
     assign_streams,
     candidate_policies,
-    make_assignment,
     most_streams,
 )
 
@@ -61,6 +65,26 @@ BUDGETS: dict[Effort, Budget] = {
     "fast": Budget(0, (25, 25), 0, (0, 0)),
     "normal": Budget(250_000, (3, 2_500), 100_000, (0, 2_000)),
     "max": Budget(1_000_000, (3, 10_000), 500_000, (0, 10_000), solve=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBudget:
+    """Work on a plan with loops: instances in a run of the model, instances in all runs, candidates to compile."""
+
+    instances: int
+    visits: int
+    most: int
+
+    def steps(self, rounds: Rounds) -> int:
+        """How often the model may be run."""
+        size = sum(len(stretch.op_of) for stretch in rounds.stretches)
+        return min(self.visits // max(1, size), 2_000)
+
+
+LOOP_BUDGETS: dict[Effort, LoopBudget] = {
+    "normal": LoopBudget(400, 60_000, 12),
+    "max": LoopBudget(1_500, 600_000, 60),
 }
 
 MOST_COMPARED: dict[Effort, int] = {"fast": 0, "normal": 300, "max": 5_000}
@@ -97,7 +121,7 @@ def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effo
     most = most_streams(sweep, device)
     problem = make_problem(sweep, hazards, costs, device, most)
     by_policy = [assign_by_policy(sweep, hazards, costs, policy, most) for policy in candidate_policies(sweep)]
-    tried = [_found(problem, _candidate(problem, assignment)) for assignment in by_policy]
+    tried = [_found(problem, to_candidate(problem, assignment)) for assignment in by_policy]
     first = min(range(len(tried)), key=lambda number: (tried[number].score.ticks, number))
     limit = _limit(problem)
     best = _search(problem, tried[first], limit, BUDGETS[effort])
@@ -111,6 +135,32 @@ def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effo
         best = simplify(problem, best, BUDGETS[effort].runs(len(problem))[1] // 2)
         choice = _apply(sweep, hazards, costs, problem, best.candidate)
     return replace(choice, limit=solved.limit if solved else 0, findings=findings)
+
+
+def propose_schedules(
+    sweep: Sweep,
+    hazards: Hazards,
+    roomy: Plan,
+    device: Device,
+    effort: Effort,
+    known: Sequence[Assignment],
+    bounds: Mapping[int, int],
+) -> Iterator[tuple[tuple[int, ...], Assignment]]:
+    """Orders and streams for a plan with loops that may be quicker than those that are ``known``, worth compiling.
+
+    ``roomy`` is the plan with rings as deep as they may become, ``bounds`` an interval in ticks by segment that nothing
+    beats. Nothing is proposed where the plan names a policy, where it is too large, and at effort ``fast``.
+    """
+    if sweep.plan.streams.policy != "auto" or not 2 <= len(sweep.ops) <= MOST_COMPARED[effort]:
+        return
+    costs = op_costs(sweep.plan, device)
+    problem = make_problem(sweep, hazards, costs, device, most_streams(sweep, device))
+    budget = LOOP_BUDGETS[effort]
+    rounds = make_rounds(problem, Sweep(roomy), budget.instances, bounds)
+    starts = [to_candidate(problem, assignment) for assignment in known]
+    for candidate in propose_candidates(rounds, starts, budget.steps(rounds), budget.most):
+        reordered = Sweep(reorder_ops(sweep.plan, candidate.order))
+        yield candidate.order, to_assignment(reordered, costs, problem, candidate)
 
 
 def _other_policies(
@@ -131,15 +181,6 @@ def _other_policies(
 
 def _found(problem: Problem, candidate: Candidate) -> Found:
     return Found(score_candidate(problem, candidate), candidate)
-
-
-def _candidate(problem: Problem, assignment: Assignment) -> Candidate:
-    """An assignment in the order written, its streams numbered as the problem has them."""
-    names = [stream.name for stream in assignment.streams]
-    number = {name: n for n, name in enumerate(problem.pinned)}
-    for name in names:
-        number.setdefault(name, len(number))
-    return Candidate(tuple(range(len(problem))), tuple(number[names[stream]] for stream in assignment.stream_of))
 
 
 def _limit(problem: Problem) -> int:
@@ -168,34 +209,7 @@ def _apply(
     candidate: Candidate,
 ) -> Choice:
     """The plan in the candidate's order, on streams that have names."""
-    lanes = _name_streams(sweep, problem, candidate)
     if candidate.order != tuple(range(len(problem))):
         sweep = Sweep(reorder_ops(sweep.plan, candidate.order))
         hazards = find_hazards(sweep.plan, sweep)
-    lane_of = [lanes[candidate.stream_of[op]] for op in candidate.order]
-    return Choice(sweep, hazards, make_assignment(sweep, costs, lane_of, "search"))
-
-
-def _name_streams(sweep: Sweep, problem: Problem, candidate: Candidate) -> dict[int, str]:
-    """A name for each stream: what it was pinned as, else its engine or host function, numbered if they share one."""
-    bases: dict[int, str] = {}
-    for op in candidate.order:
-        stream = candidate.stream_of[op]
-        own = problem.engines[problem.engine[op]]
-        if problem.host[op]:
-            own = sweep.ops[op].function or own
-        known = bases.setdefault(stream, own)
-        bases[stream] = own if own == known else "host" if problem.host[op] and known != "mixed" else "mixed"
-    names = {n: name for n, name in enumerate(problem.pinned) if n in bases}
-    taken = set(names.values())
-    for stream, base in bases.items():
-        if stream in names:
-            continue
-        alone = list(bases.values()).count(base) == 1
-        name, number = base, 0
-        while name in taken or (not alone and not number):
-            number += 1
-            name = f"{base}-{number}"
-        names[stream] = name
-        taken.add(name)
-    return names
+    return Choice(sweep, hazards, to_assignment(sweep, costs, problem, candidate))

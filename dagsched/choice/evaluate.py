@@ -16,9 +16,13 @@ from dagsched.hazards.clocks import make_clock
 
 @dataclass(frozen=True, slots=True, order=True)
 class Score:
-    """Less is better: the makespan in ticks, then the waits and the streams that it takes."""
+    """Less is better: the makespan in ticks, then the waits and the streams that it takes.
+
+    Of open loops ``ticks`` is the slowest one's interval, and ``together`` the sum of all their intervals.
+    """
 
     ticks: int
+    together: int
     waits: int
     streams: int
 
@@ -26,7 +30,8 @@ class Score:
 def score_candidate(problem: Problem, candidate: Candidate) -> Score:
     """The score of a candidate whose order respects ``problem.before``."""
     waits = find_waits(problem, candidate)
-    return Score(_makespan(problem, candidate, waits), sum(map(len, waits)), candidate.streams)
+    clock, ends = run_candidate(problem, candidate, waits)
+    return Score(max(clock, max(ends, default=0)), 0, sum(map(len, waits)), candidate.streams)
 
 
 def find_waits(problem: Problem, candidate: Candidate) -> list[list[int]]:
@@ -60,7 +65,8 @@ def find_waits(problem: Problem, candidate: Candidate) -> list[list[int]]:
     return waits
 
 
-def _makespan(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> int:
+def run_candidate(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> tuple[int, list[int]]:
+    """When the host has issued everything, and when each op ends."""
     if _queues_fill(problem, candidate, waits):
         return _run_commands(problem, candidate, waits)
     if _engines_suffice(problem, candidate):
@@ -95,7 +101,7 @@ def _queues_fill(problem: Problem, candidate: Candidate, waits: list[list[int]])
     return max(commands) > depth
 
 
-def _run_in_order(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> int:
+def _run_in_order(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> tuple[int, list[int]]:
     """No engine is ever short: a recurrence in issue order."""
     ticks, blocks, stream_of = problem.ticks, problem.blocks, candidate.stream_of
     issue, record, wait = problem.issue, problem.record, problem.wait
@@ -121,7 +127,7 @@ def _run_in_order(problem: Problem, candidate: Candidate, waits: list[list[int]]
             clock = start
         if recorded[op]:
             clock += record
-    return max(clock, max(free, default=0))
+    return clock, end
 
 
 def stream_urgency(problem: Problem, candidate: Candidate) -> list[int]:
@@ -134,7 +140,7 @@ def stream_urgency(problem: Problem, candidate: Candidate) -> list[int]:
     return [found.get(stream, 0) for stream in range(max(candidate.stream_of, default=0) + 1)]
 
 
-def _run_ops(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> int:
+def _run_ops(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> tuple[int, list[int]]:
     """Engines run short: the machine, one task an op, the calls around it counted with it."""
     urgency = stream_urgency(problem, candidate)
     recorded = {earlier for row in waits for earlier in row}
@@ -156,14 +162,16 @@ def _run_ops(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> 
         )
         recording = problem.record if op in recorded else 0
         blocked = (position,) if problem.blocks[op] else ()
-    return run_queues(tasks, problem.capacities).makespan
+    times = run_queues(tasks, problem.capacities)
+    return times.host, [times.end[place[op]] for op in range(len(problem))]
 
 
-def _run_commands(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> int:
+def _run_commands(problem: Problem, candidate: Candidate, waits: list[list[int]]) -> tuple[int, list[int]]:
     """Queues fill: the machine with every command as a task of its own, since each takes a place in its queue."""
     urgency = stream_urgency(problem, candidate)
     recorded = {earlier for row in waits for earlier in row}
     records: dict[int, int] = {}
+    own = [0] * len(problem)
     tasks = Tasks()
     blocked: tuple[int, ...] = ()
     for op, row in zip(candidate.order, waits, strict=True):
@@ -171,7 +179,7 @@ def _run_commands(problem: Problem, candidate: Candidate, waits: list[list[int]]
         for earlier in reversed(row):  # as they are written: the oldest first
             tasks.add(stream, call=problem.wait, predecessors=(records[earlier],), holds=blocked)
             blocked = ()
-        task = tasks.add(
+        own[op] = task = tasks.add(
             stream,
             problem.engine[op],
             problem.ticks[op],
@@ -184,4 +192,5 @@ def _run_commands(problem: Problem, candidate: Candidate, waits: list[list[int]]
         if op in recorded:
             records[op] = tasks.add(stream, call=problem.record, holds=blocked)
             blocked = ()
-    return run_queues(tasks, problem.capacities, problem.depth).makespan
+    times = run_queues(tasks, problem.capacities, problem.depth)
+    return times.host, [times.end[task] for task in own]

@@ -8,8 +8,8 @@ always gives the same schedule.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import exp, log
 from random import Random
@@ -29,17 +29,32 @@ class Found:
     candidate: Candidate
 
 
-def search_nearby(problem: Problem, start: Found, steps: int, limit: int) -> Found:
+Judge = Callable[[Problem, Candidate], Score]
+"""What tells a candidate's score."""
+
+Propose = Callable[[Problem, Candidate, Random], Candidate | None]
+"""What makes another candidate of one (None: not this time)."""
+
+
+def search_nearby(
+    problem: Problem,
+    start: Found,
+    steps: int,
+    limit: int,
+    judge: Judge = score_candidate,
+    propose: Propose | None = None,
+) -> Found:
     """The best that at most ``steps`` simulations find from ``start``; ends early at ``limit`` ticks, a lower bound."""
+    propose = propose or propose_neighbour
     rng = Random(2)
     best = here = start
     for step in range(steps):
         if best.score.ticks <= limit:
             break
-        candidate = _neighbour(problem, here.candidate, rng)
+        candidate = propose(problem, here.candidate, rng)
         if candidate is None:
             continue
-        score = score_candidate(problem, candidate)
+        score = judge(problem, candidate)
         heat = _COOLING * best.score.ticks * (1 - step / steps)
         worse = score.ticks - here.score.ticks
         if score <= here.score or (heat > 0 and worse < -heat * log(max(rng.random(), exp(-30)))):
@@ -51,7 +66,7 @@ def search_nearby(problem: Problem, start: Found, steps: int, limit: int) -> Fou
     return best
 
 
-def simplify(problem: Problem, start: Found, steps: int) -> Found:
+def simplify(problem: Problem, start: Found, steps: int, judge: Judge = score_candidate) -> Found:
     """The same makespan with fewer waits and streams, where at most ``steps`` simulations find it.
 
     Streams are joined, then ops moved to the streams of what they wait for, then the order written is tried.
@@ -61,13 +76,13 @@ def simplify(problem: Problem, start: Found, steps: int) -> Found:
         before = best
         for candidate in islice(_simpler(problem, best.candidate), steps // 2):
             merged = _overlay(start=before.candidate, change=candidate, onto=best.candidate)
-            score = score_candidate(problem, merged)
+            score = judge(problem, merged)
             if score < best.score:
                 best = Found(score, merged)
         if best is before:
             break
-    written = Candidate(tuple(range(len(problem))), best.candidate.stream_of)
-    score = score_candidate(problem, written)
+    written = replace(best.candidate, order=tuple(range(len(problem))))
+    score = judge(problem, written)
     return Found(score, written) if score <= best.score else best
 
 
@@ -77,24 +92,25 @@ def _simpler(problem: Problem, candidate: Candidate) -> Iterator[Candidate]:
     first = len(problem.pinned)
     used = sorted((stream for stream in members if stream >= first), key=lambda stream: (members[stream], stream))
     for gone, kept in combinations(used, 2):
-        yield Candidate(candidate.order, _joined(problem, candidate.stream_of, gone, kept))
+        yield replace(candidate, stream_of=_joined(problem, candidate.stream_of, gone, kept))
     for op, row in zip(candidate.order, find_waits(problem, candidate), strict=True):
         for target in dict.fromkeys(candidate.stream_of[earlier] for earlier in row):
             if problem.pin[op] == FREE and target >= first:
-                yield Candidate(candidate.order, _moved(candidate.stream_of, op, target))
+                yield replace(candidate, stream_of=_moved(candidate.stream_of, op, target))
 
 
 def _overlay(start: Candidate, change: Candidate, onto: Candidate) -> Candidate:
     """What a change makes of ``start``, made of ``onto``."""
     rows = zip(start.stream_of, change.stream_of, onto.stream_of, strict=True)
-    return Candidate(onto.order, tuple(new if new != old else kept for old, new, kept in rows))
+    return replace(onto, stream_of=tuple(new if new != old else kept for old, new, kept in rows))
 
 
 def _moved(stream_of: Sequence[int], op: int, target: int) -> tuple[int, ...]:
     return (*stream_of[:op], target, *stream_of[op + 1 :])
 
 
-def _neighbour(problem: Problem, candidate: Candidate, rng: Random) -> Candidate | None:
+def propose_neighbour(problem: Problem, candidate: Candidate, rng: Random) -> Candidate | None:
+    """One op on another stream or in another place, two streams joined, or their ends changed."""
     kind = rng.randrange(10)
     if kind < 4:
         return _move_stream(problem, candidate, rng)
@@ -114,7 +130,7 @@ def _move_stream(problem: Problem, candidate: Candidate, rng: Random) -> Candida
     target = rng.choice(near if near and rng.random() < 0.5 else targets)
     if target == candidate.stream_of[op]:
         return None
-    return Candidate(candidate.order, _moved(candidate.stream_of, op, target))
+    return replace(candidate, stream_of=_moved(candidate.stream_of, op, target))
 
 
 def _move_place(problem: Problem, candidate: Candidate, rng: Random) -> Candidate | None:
@@ -122,22 +138,22 @@ def _move_place(problem: Problem, candidate: Candidate, rng: Random) -> Candidat
     order = list(candidate.order)
     here = rng.randrange(len(order))
     op = order[here]
-    before, after = problem.before[op], problem.after[op]
+    before, after, part = problem.before[op], problem.after[op], problem.segment[op]
     reach = 1 + int(rng.expovariate(1.0) * max(2, len(order) // 16))
     low, high = max(0, here - reach), min(len(order) - 1, here + reach)
     for place in range(here - 1, low - 1, -1):
-        if order[place] in before:
+        if order[place] in before or problem.segment[order[place]] != part:
             low = place + 1
             break
     for place in range(here + 1, high + 1):
-        if order[place] in after:
+        if order[place] in after or problem.segment[order[place]] != part:
             high = place - 1
             break
     target = rng.randint(low, high)
     if target == here:
         return None
     order.insert(target, order.pop(here))
-    return Candidate(tuple(order), candidate.stream_of)
+    return replace(candidate, order=tuple(order))
 
 
 def _join_streams(problem: Problem, candidate: Candidate, rng: Random) -> Candidate | None:
@@ -146,7 +162,7 @@ def _join_streams(problem: Problem, candidate: Candidate, rng: Random) -> Candid
     gone, kept = rng.choice(used), rng.choice(used)
     if gone == kept or kept < len(problem.pinned):
         return None
-    return Candidate(candidate.order, _joined(problem, candidate.stream_of, gone, kept))
+    return replace(candidate, stream_of=_joined(problem, candidate.stream_of, gone, kept))
 
 
 def _swap_ends(problem: Problem, candidate: Candidate, rng: Random) -> Candidate | None:
@@ -159,7 +175,7 @@ def _swap_ends(problem: Problem, candidate: Candidate, rng: Random) -> Candidate
     for op in candidate.order[rng.randrange(len(problem)) :]:
         if problem.pin[op] == FREE and stream_of[op] in (first, second):
             stream_of[op] = first + second - stream_of[op]
-    return Candidate(candidate.order, tuple(stream_of))
+    return replace(candidate, stream_of=tuple(stream_of))
 
 
 def _open_streams(problem: Problem, candidate: Candidate) -> list[int]:

@@ -8,7 +8,7 @@ device; :func:`find_ring_ranges` says between which depths a model of the device
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
@@ -104,6 +104,23 @@ def find_ring_ranges(plan: Plan, segments: tuple[Segment, ...]) -> dict[str, Rin
         if least < most and (uses_versions(touches) or keeps(max(2, least + 1))):
             ranges[buffer.name] = RingRange(least, most, keeps)
     return ranges
+
+
+def meet_ranges(first: Mapping[str, RingRange], second: Mapping[str, RingRange]) -> dict[str, RingRange]:
+    """The depths that two orders of the same ops both allow, for buffers that have more than one."""
+    met: dict[str, RingRange] = {}
+    for name in (name for name in first if name in second):
+        one, two = first[name], second[name]
+        both = _both(one.keeps, two.keeps)
+        most = min(one.most, two.most)
+        least = next((depth for depth in range(max(one.least, two.least), most + 1) if both(depth)), most)
+        if least < most:
+            met[name] = RingRange(least, most, both)
+    return met
+
+
+def _both(one: Callable[[int], bool], two: Callable[[int], bool]) -> Callable[[int], bool]:
+    return lambda depth: one(depth) and two(depth)
 
 
 def choose_depth(judge: Judge, buffer: Buffer, touches: list[list[Touch]]) -> tuple[int, Fault | None]:

@@ -25,6 +25,9 @@ MOST_SIMULATED = 24
 WORTH = Fraction(999, 1000)
 """A deeper ring must bring a run of constant length below this share of its time."""
 
+_ROOMY = 3
+"""Slots beyond the least that a ring is likely to get."""
+
 Measure = Callable[[dict[str, int]], Measured]
 """What a schedule with rings of given depths takes."""
 
@@ -112,6 +115,14 @@ def require_memory(plan: Plan, device: Device, taken: Mapping[str, int]) -> None
             faults.append(Diagnostic("C103", headline, None, plan.source, help=help_))
     if faults:
         raise LimitError(faults)
+
+
+def likely_depths(search: DepthSearch) -> dict[str, int]:
+    """Depths at which the choice will hardly end above, for models that come before it: a few slots more than least."""
+    depths = search.least()
+    for _ in range(_ROOMY):
+        depths = _widen(search, depths)
+    return dict(zip(search.names, depths, strict=True))
 
 
 def _judge(search: DepthSearch, choice: RingChoice, measure: Measure) -> RingChoice:
