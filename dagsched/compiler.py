@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from dagsched.choice.choose import Choice, Effort, choose_schedule, propose_schedules
+from dagsched.choice.choose import LOOP_BUDGETS, Choice, Effort, choose_schedule, propose_schedules
 from dagsched.choice.reorder import reorder_ops
 from dagsched.compiled import Compiled, Spared
 from dagsched.cost.bounds import Bound
@@ -146,13 +146,14 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """A plan with rings and shifts chosen, what was built of it, and what that takes."""
+    """A plan with rings and shifts chosen, what was built of it, and what that takes; ``builds`` were tried."""
 
     resolved: Plan
     rings: RingChoice
     shifts: dict[str, int]
     built: _Built
     measured: Measured
+    builds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,7 @@ class _Tried:
     assignment: Assignment
     fixed: _Fixed
     late: _Fixed | None
+    builds: int
 
     @property
     def best(self) -> _Fixed:
@@ -189,7 +191,8 @@ def _try(
     moved = shift_loops(graphs, bounds)
     late = None if moved is None else _fix(digest, start, moved, assignment, device, table)
     gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
-    return _Tried(start, assignment, fixed, late if gains else None)
+    builds = fixed.builds + (late.builds if late else 0)
+    return _Tried(start, assignment, fixed, late if gains else None, builds)
 
 
 def _best(tried: Sequence[_Tried], device: Device) -> _Tried:
@@ -219,10 +222,14 @@ def _search(
     search = make_search(start.edges, start.resolved, (), device)
     roomy = with_depths(start.ordered, start.resolved, likely_depths(search))
     known = [each.assignment for each in tried]
+    builds = LOOP_BUDGETS[effort].builds
     least = {segment: ceil(bound.ticks) for segment, bound in bounds.items()}
     proposals = propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least)
     for order, assignment in proposals:
+        if builds <= 0:
+            break
         each = _try(digest, _reorder(start, order), bounds, assignment, device, table)
+        builds -= each.builds * len(order)
         if each.best.measured.ticks < quickest * GAIN:
             quickest = each.best.measured.ticks
             found.append(each)
@@ -269,7 +276,7 @@ def _fix(
     if rings is None:
         return None
     resolved, built, measured = make(rings.chosen.depths)
-    return _Fixed(resolved, rings, shifts, built, measured)
+    return _Fixed(resolved, rings, shifts, built, measured, len(made))
 
 
 def _build(digest: str, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> _Built:

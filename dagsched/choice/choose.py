@@ -70,21 +70,25 @@ BUDGETS: dict[Effort, Budget] = {
 
 @dataclass(frozen=True, slots=True)
 class LoopBudget:
-    """Work on a plan with loops: instances in a run of the model, instances in all runs, candidates to compile."""
+    """Work on a plan with loops: instances in a run of the model, instances in all runs (and so many more for each op),
+    candidates to compile at the most, and the builds that they may take, counted by ops."""
 
     instances: int
     visits: int
+    visits_op: int
     most: int
+    builds: int
 
     def steps(self, rounds: Rounds) -> int:
         """How often the model may be run."""
         size = sum(len(stretch.op_of) for stretch in rounds.stretches)
-        return min(self.visits // max(1, size), 2_000)
+        return min((self.visits + self.visits_op * len(rounds.problem)) // max(1, size), 2_000)
 
 
 LOOP_BUDGETS: dict[Effort, LoopBudget] = {
-    "normal": LoopBudget(400, 60_000, 12),
-    "max": LoopBudget(1_500, 600_000, 60),
+    "fast": LoopBudget(0, 0, 0, 0, 0),
+    "normal": LoopBudget(400, 50_000, 800, 12, 800),
+    "max": LoopBudget(1_500, 600_000, 5_000, 60, 20_000),
 }
 
 MOST_COMPARED: dict[Effort, int] = {"fast": 0, "normal": 300, "max": 5_000}

@@ -32,6 +32,9 @@ _MOST_LATE = 3
 _PURE = 0.7
 """How often a neighbour that puts ops of the host and of the device on one stream is passed over."""
 
+_HOPEFUL = 1.05
+"""What is slower than this, compared with the best in the model, is not proposed."""
+
 _SEEDS = 3
 """Starts from which local search goes on."""
 
@@ -74,15 +77,23 @@ def propose_candidates(rounds: Rounds, starts: Sequence[Candidate], steps: int, 
             seen.add(_shape(problem, found.candidate))
             yield found.candidate
 
+    held: list[Found] = []
     split, left = split_streams(problem, known[0], steps // 2, limit, judge)
-    yield from settle(split, steps // 8)
+    if split.score.ticks <= limit:
+        yield from settle(split, steps // 8)
     apart = _spread(problem, nearest)
     spread = Found(judge(problem, apart), apart)
     seeds = sorted([spread, split, *known], key=lambda found: found.score)[:_SEEDS]
     for seed in seeds:
-        found = search_nearby(problem, seed, (steps // 2 + left) // len(seeds), limit, judge, partial(_propose, rounds))
-        yield from settle(found, steps // 4)
-    for _, found in sorted(pool.best.items())[:most]:
+        each = (steps // 2 + left) // len(seeds)
+        found = search_nearby(problem, seed, each, limit, judge, partial(_propose, rounds))
+        if found.score.ticks <= limit:
+            yield from settle(found, steps // 4)
+        held.append(found)
+    held += [split, *pool.best.values()]
+    held.sort(key=lambda found: found.score)
+    hopeful = [found for found in held if found.score.ticks <= held[0].score.ticks * _HOPEFUL]
+    for found in hopeful[:most]:
         yield from settle(found, steps // 8)
 
 
