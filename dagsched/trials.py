@@ -1,0 +1,224 @@
+"""What becomes of ops on given streams: rings, shifts, waits, events, steps, and what that takes.
+
+A trial is everything between the choice of streams and the proof. Plans with loops are tried several times, since only
+the rings and shifts that an assignment leads to tell how quick it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from dagsched.choice.choose import LOOP_BUDGETS, Choice, Effort, propose_schedules
+from dagsched.choice.reorder import reorder_ops
+from dagsched.cost.bounds import Bound
+from dagsched.cost.depths import RingChoice
+from dagsched.cost.durations import op_costs
+from dagsched.cost.loop_graph import LoopGraph, RingEdges, bound_loops, build_graphs
+from dagsched.cost.model import Device
+from dagsched.cost.predict import Measured, measure_schedule
+from dagsched.diagnostics import LimitError
+from dagsched.hazards.sweep import Sweep
+from dagsched.plan.expressions import Int
+from dagsched.plan.model import Plan
+from dagsched.plan.resolve import resolve_depths
+from dagsched.plan.rings import find_ring_ranges, meet_ranges
+from dagsched.plan.segments import split_segments
+from dagsched.schedule.assemble import assemble_schedule
+from dagsched.schedule.depths import choose_ring_depths, likely_depths, make_search, with_depths
+from dagsched.schedule.events import Recording, allocate_events
+from dagsched.schedule.model import Schedule
+from dagsched.schedule.pipeline import name_shifts, shift_loops
+from dagsched.schedule.rules import WaitRule, fold_waits
+from dagsched.schedule.streams import Assignment
+from dagsched.schedule.waits import find_needs
+
+_CLOSE = Fraction(1001, 1000)
+"""What is nearer to its limit than this is not worth a search."""
+
+GAIN = Fraction(999, 1000)
+"""Ops are shifted, and a loop rearranged, where that brings it below this share of its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A plan in the order to issue: before its rings are fixed, with rings of any depth, and what rings add."""
+
+    ordered: Plan
+    resolved: Plan
+    edges: RingEdges
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A schedule with what led to it; ``found`` counts hazards between streams."""
+
+    schedule: Schedule
+    recordings: list[Recording]
+    found: int
+    rules: list[WaitRule]
+
+    @property
+    def kept(self) -> int:
+        """How many waits the schedule has."""
+        return len(self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A plan with rings and shifts chosen, what was built of it, and what that takes; ``builds`` were tried."""
+
+    resolved: Plan
+    rings: RingChoice
+    shifts: dict[str, int]
+    built: Built
+    measured: Measured
+    builds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What becomes of an assignment; ``late``: with ops shifted, where the model says that this gains."""
+
+    start: Start
+    assignment: Assignment
+    fixed: Fixed
+    late: Fixed | None
+    builds: int
+
+    @property
+    def best(self) -> Fixed:
+        return self.late or self.fixed
+
+
+def try_choice(
+    digest: str, start: Start, choice: Choice, device: Device, effort: Effort, *, table: bool = False
+) -> Trial:
+    """The quickest of what was chosen; in plans with loops also of what a search proposes."""
+    bounds = bound_loops(start.resolved, start.edges, op_costs(start.resolved, device), device)
+    tried = [
+        try_assignment(digest, start, bounds, assignment, device, table)
+        for assignment in (choice.assignment, *choice.others)
+    ]
+    taken = _pick(tried, device)
+    if not bounds:
+        return taken
+    return _pick([taken, *_try_proposals(digest, start, bounds, taken, tried, choice, device, effort, table)], device)
+
+
+def count_handles(built: Built) -> int:
+    """How many event handles a schedule takes."""
+    return sum({recording.event: recording.ring for recording in built.recordings}.values())
+
+
+def _pick(tried: Sequence[Trial], device: Device) -> Trial:
+    """The quickest, the first of equals; of those whose events the device has, where there are any."""
+    most = device.limits.events
+    usable = [each for each in tried if most is None or count_handles(each.best.built) <= most]
+    return min(usable or tried, key=lambda each: each.best.measured.ticks)
+
+
+def _try_proposals(
+    digest: str,
+    start: Start,
+    bounds: Mapping[int, Bound],
+    taken: Trial,
+    tried: Sequence[Trial],
+    choice: Choice,
+    device: Device,
+    effort: Effort,
+    table: bool,
+) -> list[Trial]:
+    """What becomes of proposals that is quicker than what was taken; ends where a limit is met."""
+    quickest = taken.best.measured.ticks
+    open_ = [s.loop is not None and not isinstance(s.count, Int) for s in choice.sweep.segments]
+    limit = max((bound.ticks for segment, bound in bounds.items() if open_[segment]), default=Fraction(0))
+    found: list[Trial] = []
+    if quickest <= limit * _CLOSE:
+        return found
+    search = make_search(start.edges, start.resolved, (), device)
+    roomy = with_depths(start.ordered, start.resolved, likely_depths(search))
+    least = {segment: ceil(bound.ticks) for segment, bound in bounds.items()}
+    known = [each.assignment for each in tried]
+    builds = LOOP_BUDGETS[effort].builds
+    for order, assignment in propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least):
+        try:
+            each = try_assignment(digest, reorder_start(start, order), bounds, assignment, device, table)
+        except LimitError:
+            continue  # rings need more slots in this order than there is room for
+        if each.best.measured.ticks < quickest * GAIN:
+            quickest = each.best.measured.ticks
+            found.append(each)
+        builds -= each.builds * len(order)
+        if quickest <= limit or builds <= 0:
+            break
+    return found
+
+
+def try_assignment(
+    digest: str, start: Start, bounds: Mapping[int, Bound], assignment: Assignment, device: Device, table: bool
+) -> Trial:
+    """Choose rings and shifts for ops on given streams."""
+    costs = op_costs(start.resolved, device)
+    graphs = build_graphs(start.resolved, start.edges, assignment.stream_of, costs, device)
+    fixed = _fix(digest, start, graphs, assignment, device, table)
+    assert fixed is not None  # without shifts the shortest rings will do, and they fit
+    moved = shift_loops(graphs, bounds)
+    late = None if moved is None else _fix(digest, start, moved, assignment, device, table)
+    gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
+    builds = fixed.builds + (late.builds if late else 0)
+    return Trial(start, assignment, fixed, late if gains else None, builds)
+
+
+def reorder_start(start: Start, order: tuple[int, ...]) -> Start:
+    """The same in another order; rings get no depth that the order written does not allow, too."""
+    if order == tuple(range(len(order))):
+        return start
+    ordered = reorder_ops(start.ordered, order)
+    depths = {name: buffer.ring.depth or 1 for name, buffer in start.resolved.buffers.items()}
+    ranges = meet_ranges(start.edges.ranges, find_ring_ranges(ordered, split_segments(ordered)))
+    return Start(ordered, resolve_depths(ordered, depths), RingEdges(ordered, ranges))
+
+
+def _fix(
+    digest: str,
+    start: Start,
+    graphs: list[LoopGraph],
+    assignment: Assignment,
+    device: Device,
+    table: bool,
+) -> Fixed | None:
+    """Choose ring depths for loops with ops shifted as the graphs say; None where memory is too small for that."""
+    shifts, costs = name_shifts(graphs), op_costs(start.resolved, device)
+
+    made: dict[tuple[int, ...], tuple[Plan, Built, Measured]] = {}
+
+    def make(depths: dict[str, int]) -> tuple[Plan, Built, Measured]:
+        key = tuple(depths.values())
+        if key not in made:
+            deep = with_depths(start.ordered, start.resolved, depths)
+            parts = build_schedule(digest, deep, assignment, shifts)
+            made[key] = deep, parts, measure_schedule(parts.schedule, costs, device)
+        return made[key]
+
+    def measure(depths: dict[str, int]) -> Measured:
+        return make(depths)[2]
+
+    rings = choose_ring_depths(make_search(start.edges, start.resolved, graphs, device), measure, table=table)
+    if rings is None:
+        return None
+    resolved, built, measured = make(rings.chosen.depths)
+    return Fixed(resolved, rings, shifts, built, measured, len(made))
+
+
+def build_schedule(digest: str, resolved: Plan, assignment: Assignment, shifts: dict[str, int]) -> Built:
+    """Waits, events and steps for a resolved plan on given streams."""
+    sweep = Sweep(resolved, shifts)
+    stream_of = list(assignment.stream_of)
+    needs = find_needs(sweep, stream_of)
+    rules = fold_waits(sweep, needs, stream_of)
+    recordings = allocate_events(sweep, rules)
+    schedule = assemble_schedule(sweep, assignment.streams, stream_of, recordings, digest)
+    return Built(schedule, recordings, needs.found, rules)
