@@ -29,7 +29,6 @@ from dagsched.diagnostics import Diagnostic
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.model import Hazards
 from dagsched.hazards.sweep import Sweep
-from dagsched.plan.expressions import Int
 from dagsched.plan.model import Plan
 from dagsched.schedule.streams import (
     Assignment,
@@ -170,9 +169,9 @@ def propose_schedules(
 def _other_policies(
     sweep: Sweep, hazards: Hazards, device: Device, chosen: Assignment, effort: Effort
 ) -> tuple[Assignment, ...]:
-    """What ``auto`` might choose instead in a plan with a loop whose count is open, where it is small enough."""
-    open_ = any(segment.loop and not isinstance(segment.count, Int) for segment in sweep.segments)
-    if sweep.plan.streams.policy != "auto" or not open_ or len(sweep.ops) > MOST_COMPARED[effort]:
+    """What ``auto`` might choose instead in a plan with a loop, where it is small enough."""
+    looped = any(segment.loop for segment in sweep.segments)
+    if sweep.plan.streams.policy != "auto" or not looped or len(sweep.ops) > MOST_COMPARED[effort]:
         return ()
     costs, most = op_costs(sweep.plan, device), most_streams(sweep, device)
     found: dict[tuple[int, ...], Assignment] = {}
