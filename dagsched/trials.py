@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from dagsched.choice.choose import LOOP_BUDGETS, Choice, Effort, propose_schedules
+from dagsched.choice.choose import LOOP_BUDGETS, Choice, Effort, propose_around_loops, propose_schedules
+from dagsched.choice.ends import ITERATIONS
 from dagsched.choice.reorder import reorder_ops
 from dagsched.cost.bounds import Bound
 from dagsched.cost.depths import RingChoice
 from dagsched.cost.durations import op_costs
-from dagsched.cost.loop_graph import LoopGraph, RingEdges, bound_loops, build_graphs
+from dagsched.cost.loop_graph import LoopGraph, RingEdges, bound_loops, build_graphs, shift_graph
 from dagsched.cost.model import Device
 from dagsched.cost.predict import Measured, measure_schedule
+from dagsched.cost.program import unroll_schedule
+from dagsched.cost.simulator import run_program
 from dagsched.diagnostics import LimitError
+from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
 from dagsched.plan.expressions import Int
 from dagsched.plan.model import Plan
@@ -105,7 +109,8 @@ def try_choice(
     taken = _pick(tried, device)
     if not bounds:
         return taken
-    return _pick([taken, *_try_proposals(digest, start, bounds, taken, tried, choice, device, effort, table)], device)
+    found = _try_proposals(digest, start, bounds, taken, tried, choice, device, effort, table)
+    return _try_around(digest, bounds, _pick([taken, *found], device), device, effort, table)
 
 
 def count_handles(built: Built) -> int:
@@ -115,9 +120,19 @@ def count_handles(built: Built) -> int:
 
 def _pick(tried: Sequence[Trial], device: Device) -> Trial:
     """The quickest, the first of equals; of those whose events the device has, where there are any."""
+    usable = [each for each in tried if _fits(each, device)]
+    return min(usable or tried, key=lambda each: (each.best.measured.ticks, each.best.measured.together))
+
+
+def _fits(trial: Trial, device: Device) -> bool:
+    """Whether the device has the events."""
     most = device.limits.events
-    usable = [each for each in tried if most is None or count_handles(each.best.built) <= most]
-    return min(usable or tried, key=lambda each: each.best.measured.ticks)
+    return most is None or count_handles(trial.best.built) <= most
+
+
+def _gains(new: Measured, old: Measured) -> bool:
+    """Whether the slowest loop gains, or another one and the slowest loses nothing."""
+    return new.ticks < old.ticks * GAIN or (new.ticks <= old.ticks and new.together < old.together * GAIN)
 
 
 def _try_proposals(
@@ -132,44 +147,99 @@ def _try_proposals(
     table: bool,
 ) -> list[Trial]:
     """What becomes of proposals that is quicker than what was taken; ends where a limit is met."""
-    quickest = taken.best.measured.ticks
+    best = taken.best.measured
     open_ = [s.loop is not None and not isinstance(s.count, Int) for s in choice.sweep.segments]
-    limit = max((bound.ticks for segment, bound in bounds.items() if open_[segment]), default=Fraction(0))
+    limit = sum((bound.ticks for segment, bound in bounds.items() if open_[segment]), Fraction(0))
     found: list[Trial] = []
-    if quickest <= limit * _CLOSE:
+    if best.together <= limit * _CLOSE:
         return found
     search = make_search(start.edges, start.resolved, (), device)
     roomy = with_depths(start.ordered, start.resolved, likely_depths(search))
     least = {segment: ceil(bound.ticks) for segment, bound in bounds.items()}
     known = [each.assignment for each in tried]
     builds = LOOP_BUDGETS[effort].builds
-    for order, assignment in propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least):
+    for way in propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least):
         try:
-            each = try_assignment(digest, reorder_start(start, order), bounds, assignment, device, table)
+            moved = reorder_start(start, way.order)
+            each = try_assignment(digest, moved, bounds, way.assignment, device, table, way.shifts)
         except LimitError:
             continue  # rings need more slots in this order than there is room for
-        if each.best.measured.ticks < quickest * GAIN:
-            quickest = each.best.measured.ticks
+        if _gains(each.best.measured, best) and _fits(each, device) >= _fits(taken, device):
+            best = each.best.measured
             found.append(each)
-        builds -= each.builds * len(order)
-        if quickest <= limit or builds <= 0:
+        builds -= each.builds * len(way.order)
+        if best.together <= limit or builds <= 0:
             break
     return found
 
 
-def try_assignment(
-    digest: str, start: Start, bounds: Mapping[int, Bound], assignment: Assignment, device: Device, table: bool
+def _try_around(
+    digest: str, bounds: Mapping[int, Bound], taken: Trial, device: Device, effort: Effort, table: bool
 ) -> Trial:
-    """Choose rings and shifts for ops on given streams."""
+    """The same with ops around open loops moved, where that shortens short runs and makes no loop slower."""
+    best = taken.best
+    if best.measured.loop is None:
+        return taken
+    sweep = Sweep(best.resolved)
+    way = propose_around_loops(sweep, find_hazards(best.resolved, sweep), device, effort, taken.assignment, best.shifts)
+    if way is None:
+        return taken
+    try:
+        moved = reorder_start(taken.start, way.order)
+        each = try_assignment(digest, moved, bounds, way.assignment, device, table, way.shifts)
+    except LimitError:
+        return taken
+    measured, runs = each.best.measured, [_run_shortly(fixed, device) for fixed in (best, each.best)]
+    better = measured.ticks <= best.measured.ticks and measured.together <= best.measured.together
+    return each if better and runs[1] < runs[0] * GAIN and _pick([each, taken], device) is each else taken
+
+
+def _run_shortly(fixed: Fixed, device: Device) -> int:
+    """Ticks that a run of few iterations takes."""
+    schedule = fixed.built.schedule
+    counts = dict.fromkeys(schedule.params, ITERATIONS)
+    program = unroll_schedule(schedule, op_costs(fixed.resolved, device), device, counts)
+    return run_program(program, device, schedule).makespan
+
+
+def try_assignment(
+    digest: str,
+    start: Start,
+    bounds: Mapping[int, Bound],
+    assignment: Assignment,
+    device: Device,
+    table: bool,
+    shifts: Mapping[str, int] | None = None,
+) -> Trial:
+    """Choose rings and shifts for ops on given streams; ``shifts`` are tried beside those that the graphs suggest."""
     costs = op_costs(start.resolved, device)
     graphs = build_graphs(start.resolved, start.edges, assignment.stream_of, costs, device)
     fixed = _fix(digest, start, graphs, assignment, device, table)
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
-    moved = shift_loops(graphs, bounds)
-    late = None if moved is None else _fix(digest, start, moved, assignment, device, table)
-    gains = late is not None and late.measured.ticks < fixed.measured.ticks * GAIN
-    builds = fixed.builds + (late.builds if late else 0)
-    return Trial(start, assignment, fixed, late if gains else None, builds)
+    late: Fixed | None = None
+    builds = fixed.builds
+    for moved in _shift_graphs(graphs, bounds, shifts or {}):
+        found = _fix(digest, start, moved, assignment, device, table)
+        builds += found.builds if found else 0
+        if found is not None and _gains(found.measured, (late or fixed).measured):
+            late = found
+    return Trial(start, assignment, fixed, late, builds)
+
+
+def _shift_graphs(
+    graphs: list[LoopGraph], bounds: Mapping[int, Bound], shifts: Mapping[str, int]
+) -> list[list[LoopGraph]]:
+    """The ways to issue ops late that are worth a trial: what the graphs suggest, and what is given."""
+    found: list[list[LoopGraph]] = []
+    suggested = shift_loops(graphs, bounds)
+    if suggested is not None:
+        found.append(suggested)
+    if any(shifts.values()):
+        given = [shift_graph(graph, [shifts.get(op, 0) for op in graph.ops]) for graph in graphs]
+        moved = [graph for graph in given if graph is not None]
+        if len(moved) == len(graphs) and moved != suggested:
+            found.append(moved)
+    return found
 
 
 def reorder_start(start: Start, order: tuple[int, ...]) -> Start:

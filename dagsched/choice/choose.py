@@ -15,6 +15,7 @@ from typing import Literal
 
 from dagsched.choice.assigning import to_assignment, to_candidate
 from dagsched.choice.attempts import try_lists
+from dagsched.choice.ends import ITERATIONS, propose_ends
 from dagsched.choice.evaluate import score_candidate
 from dagsched.choice.loops import propose_candidates
 from dagsched.choice.optimal import Solved, solve_optimal
@@ -111,6 +112,15 @@ class Choice:
     others: tuple[Assignment, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A proposal for a plan with loops: its ops by number in the order to issue, streams, and rounds to issue late."""
+
+    order: tuple[int, ...]
+    assignment: Assignment
+    shifts: dict[str, int]
+
+
 def choose_schedule(sweep: Sweep, hazards: Hazards, device: Device, effort: Effort = "normal") -> Choice:
     """The best streams and issue order that the effort finds; the same for the same input.
     Raises :class:`PlanError` as :func:`assign_streams` does.
@@ -148,7 +158,7 @@ def propose_schedules(
     effort: Effort,
     known: Sequence[Assignment],
     bounds: Mapping[int, int],
-) -> Iterator[tuple[tuple[int, ...], Assignment]]:
+) -> Iterator[Way]:
     """Orders and streams for a plan with loops that may be quicker than those that are ``known``, worth compiling.
 
     ``roomy`` is the plan with rings as deep as they may become, ``bounds`` an interval in ticks by segment that nothing
@@ -162,8 +172,33 @@ def propose_schedules(
     rounds = make_rounds(problem, Sweep(roomy), budget.instances, bounds)
     starts = [to_candidate(problem, assignment) for assignment in known]
     for candidate in propose_candidates(rounds, starts, budget.steps(rounds), budget.most):
-        reordered = Sweep(reorder_ops(sweep.plan, candidate.order))
-        yield candidate.order, to_assignment(reordered, costs, problem, candidate)
+        yield _make_way(sweep, costs, problem, candidate)
+
+
+def propose_around_loops(
+    sweep: Sweep, hazards: Hazards, device: Device, effort: Effort, known: Assignment, shifts: Mapping[str, int]
+) -> Way | None:
+    """Order and streams of a plan with open loops in which ops outside them are quicker, where the model says so.
+
+    ``sweep`` is that of the plan as it is issued, its rings fixed, with ``known`` streams and ops issued late.
+    """
+    if sweep.plan.streams.policy != "auto" or effort == "fast" or len(sweep.ops) > MOST_COMPARED[effort]:
+        return None
+    costs = op_costs(sweep.plan, device)
+    problem = make_problem(sweep, hazards, costs, device, most_streams(sweep, device))
+    rounds = make_rounds(problem, sweep, LOOP_BUDGETS[effort].instances, {}, ITERATIONS)
+    late = tuple(shifts.get(op.name, 0) for op in sweep.ops)
+    start = replace(to_candidate(problem, known), late=late if any(late) else ())
+    found = propose_ends(rounds, start, LOOP_BUDGETS[effort].steps(rounds))
+    if found is None:
+        return None
+    return _make_way(sweep, costs, problem, found)
+
+
+def _make_way(sweep: Sweep, costs: dict[str, OpCost], problem: Problem, candidate: Candidate) -> Way:
+    reordered = Sweep(reorder_ops(sweep.plan, candidate.order))
+    shifts = {sweep.ops[op].name: late for op, late in enumerate(candidate.late) if late}
+    return Way(candidate.order, to_assignment(reordered, costs, problem, candidate), shifts)
 
 
 def _other_policies(

@@ -16,13 +16,9 @@ from dagsched.hazards.clocks import make_clock
 
 @dataclass(frozen=True, slots=True, order=True)
 class Score:
-    """Less is better: the makespan in ticks, then the waits and the streams that it takes.
-
-    Of open loops ``ticks`` is the slowest one's interval, and ``together`` the sum of all their intervals.
-    """
+    """Less is better: the makespan in ticks (of open loops the intervals), then the waits and the streams."""
 
     ticks: int
-    together: int
     waits: int
     streams: int
 
@@ -31,7 +27,7 @@ def score_candidate(problem: Problem, candidate: Candidate) -> Score:
     """The score of a candidate whose order respects ``problem.before``."""
     waits = find_waits(problem, candidate)
     clock, ends = run_candidate(problem, candidate, waits)
-    return Score(max(clock, max(ends, default=0)), 0, sum(map(len, waits)), candidate.streams)
+    return Score(max(clock, max(ends, default=0)), sum(map(len, waits)), candidate.streams)
 
 
 def find_waits(problem: Problem, candidate: Candidate) -> list[list[int]]:

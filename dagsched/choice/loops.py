@@ -20,7 +20,7 @@ from dagsched.choice.rounds import Rounds, is_issuable, score_rounds
 from dagsched.choice.search import Found, propose_neighbour, search_nearby
 from dagsched.choice.splits import split_streams
 
-_NEVER = Score(1 << 80, 0, 0, 0)
+_NEVER = Score(1 << 80, 0, 0)
 """The score of what cannot be issued."""
 
 _CUTS = 0.12
@@ -68,39 +68,52 @@ def propose_candidates(rounds: Rounds, starts: Sequence[Candidate], steps: int, 
         return score
 
     known = sorted((Found(judge(problem, start), start) for start in starts), key=lambda found: found.score)
-    nearest = known[0].candidate
     seen = {_shape(problem, start) for start in starts}
+    settled: set[Candidate] = set()
 
     def settle(found: Found, runs: int) -> Iterator[Candidate]:
+        if found.candidate in settled:
+            return
+        settled.add(found.candidate)
+        nearest = min(known, key=lambda start: _differ(found.candidate, start.candidate)).candidate
         found = restore_known(problem, found, nearest, runs, judge)
         if _shape(problem, found.candidate) not in seen:
             seen.add(_shape(problem, found.candidate))
             yield found.candidate
 
     held: list[Found] = []
-    split, left = split_streams(problem, known[0], steps // 2, limit, judge)
-    if split.score.ticks <= limit:
-        yield from settle(split, steps // 8)
-    apart = _spread(problem, nearest)
+    left = steps // 2
+    for start in known:
+        split, left = split_streams(problem, start, left, limit, judge)
+        held.append(split)
+        if split.score.ticks <= limit:
+            yield from settle(split, steps // 8)
+    apart = _spread(problem, known[0].candidate)
     spread = Found(judge(problem, apart), apart)
-    seeds = sorted([spread, split, *known], key=lambda found: found.score)[:_SEEDS]
+    seeds = sorted([spread, *held], key=lambda found: found.score)[:_SEEDS]
     for seed in seeds:
         each = (steps // 2 + left) // len(seeds)
         found = search_nearby(problem, seed, each, limit, judge, partial(_propose, rounds))
         if found.score.ticks <= limit:
             yield from settle(found, steps // 4)
         held.append(found)
-    held += [split, *pool.best.values()]
+    held += pool.best.values()
     held.sort(key=lambda found: found.score)
     hopeful = [found for found in held if found.score.ticks <= held[0].score.ticks * _HOPEFUL]
     for found in hopeful[:most]:
         yield from settle(found, steps // 8)
 
 
-def _shape(problem: Problem, candidate: Candidate) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What distinguishes candidates: streams that no op is pinned to have no names, and shifts are chosen anew."""
+def _differ(candidate: Candidate, known: Candidate) -> int:
+    """How many ops are on another stream."""
+    return sum(own != other for own, other in zip(candidate.stream_of, known.stream_of, strict=True))
+
+
+def _shape(problem: Problem, candidate: Candidate) -> tuple[tuple[int, ...], ...]:
+    """What distinguishes candidates: streams that no op is pinned to have no names."""
     names = {stream: stream for stream in range(len(problem.pinned))}
-    return candidate.order, tuple(names.setdefault(candidate.stream_of[op], len(names)) for op in candidate.order)
+    streams = tuple(names.setdefault(candidate.stream_of[op], len(names)) for op in candidate.order)
+    return candidate.order, streams, candidate.late
 
 
 def _spread(problem: Problem, start: Candidate) -> Candidate:

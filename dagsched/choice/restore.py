@@ -30,7 +30,7 @@ def restore_known(problem: Problem, found: Found, known: Candidate, steps: int, 
                         return best
                     steps -= 1
                     score = judge(problem, candidate)
-                    if (score.ticks, score.together) <= (best.score.ticks, best.score.together):
+                    if score.ticks <= best.score.ticks:
                         best, progress = Found(score, candidate), True
                         break
     return best

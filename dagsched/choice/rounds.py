@@ -33,7 +33,8 @@ class Part:
     """A segment with ``size`` ops, numbered from ``first``, of which ``rounds`` iterations are looked at.
 
     ``count`` is how many there are (1 without a loop, None where only a parameter says), none of them faster than
-    ``bound``. Instance ``base + iteration * size + n`` of the stretch is that of the segment's op n.
+    ``bound``; ``looped`` is False without a loop. Instance ``base + iteration * size + n`` of the stretch is that of
+    the segment's op n.
     """
 
     first: int
@@ -42,6 +43,7 @@ class Part:
     count: int | None
     base: int
     bound: int
+    looped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +71,26 @@ class Rounds:
     @property
     def limit(self) -> int:
         """Ticks that no score is below (0: none are known)."""
-        return max((part.bound for stretch in self.stretches for part in stretch.parts if self.open), default=0)
+        return sum(part.bound for stretch in self.stretches for part in stretch.parts) if self.open else 0
 
 
-def make_rounds(problem: Problem, sweep: Sweep, instances: int, bounds: Mapping[int, int]) -> Rounds:
+def make_rounds(
+    problem: Problem, sweep: Sweep, instances: int, bounds: Mapping[int, int], iterations: int = 0
+) -> Rounds:
     """Unroll a plan, whose rings are fixed, to about so many instances.
 
-    ``bounds`` are intervals in ticks that no schedule beats, by segment.
+    ``bounds`` are intervals in ticks that no schedule beats, by segment. With ``iterations``, open counts are so many,
+    and everything is run.
     """
     span = next((span for span in SPANS if (WARM + span) * len(problem) <= instances), SPANS[-1])
     parts: list[Part] = []
     base = 0
     for number, (segment, most) in enumerate(zip(sweep.segments, sweep.limits, strict=True)):
-        count = segment.count.value if isinstance(segment.count, Int) else None
+        count = segment.count.value if isinstance(segment.count, Int) else iterations or None
         rounds = max(0, min(WARM + span, most, WARM + span if count is None else count))
-        parts.append(Part(segment.first, len(segment.ops), rounds, count, base, bounds.get(number, 0)))
+        parts.append(
+            Part(segment.first, len(segment.ops), rounds, count, base, bounds.get(number, 0), segment.loop is not None)
+        )
         base += rounds * len(segment.ops)
     before: list[tuple[int, ...]] = []
     rows: list[tuple[int, int]] = []
@@ -113,15 +120,14 @@ def make_rounds(problem: Problem, sweep: Sweep, instances: int, bounds: Mapping[
 
 
 def score_rounds(rounds: Rounds, candidate: Candidate) -> Score:
-    """An iteration of the slowest open loop, then of all of them together; or else the whole run."""
-    ticks = together = kept = 0
+    """The time of one iteration of each open loop, one after another; where there is none, that of the whole run."""
+    ticks = kept = 0
     for stretch in rounds.stretches:
         issued = issue_rounds(stretch, candidate)
         waits = find_waits(stretch.unrolled, issued)
         clock, ends = run_candidate(stretch.unrolled, issued, waits)
         if rounds.open:
-            interval = _interval(stretch.parts[0], ends)
-            ticks, together = max(ticks, interval), together + interval
+            ticks += _interval(stretch.parts[0], ends)
         else:
             ticks = max(clock, max(ends, default=0))
             for part in stretch.parts:
@@ -130,7 +136,7 @@ def score_rounds(rounds: Rounds, candidate: Candidate) -> Score:
                     ticks += _interval(part, ends) * (part.count - part.rounds)
         last = {n for part in stretch.parts for n in _instances(part, part.rounds - 1, part.rounds)}
         kept += sum(len(row) for instance, row in zip(issued.order, waits, strict=True) if instance in last)
-    return Score(ticks, together, kept, candidate.streams)
+    return Score(ticks, kept, candidate.streams)
 
 
 def issue_rounds(stretch: Stretch, candidate: Candidate) -> Candidate:

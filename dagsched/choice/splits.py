@@ -16,24 +16,35 @@ _LONG = 10
 """A stream of more ops than this is only cut into a beginning and a rest, and single ops are moved."""
 
 
-def split_streams(problem: Problem, start: Found, steps: int, limit: int, judge: Judge) -> tuple[Found, int]:
-    """The best by such changes, each of which gains, and how many of ``steps`` runs are left; ends at ``limit``."""
+def split_streams(
+    problem: Problem,
+    start: Found,
+    steps: int,
+    limit: int,
+    judge: Judge,
+    movable: frozenset[int] | None = None,
+) -> tuple[Found, int]:
+    """The best by such changes, each of which gains, and how many of ``steps`` runs are left; ends at ``limit``.
+
+    ``movable`` are the ops that may be moved (None: all that are not pinned).
+    """
+    free = frozenset(op for op, pin in enumerate(problem.pin) if pin == FREE and (movable is None or op in movable))
     best = start
     while best.score.ticks > limit:
         here = best
-        for candidate in _changes(problem, here.candidate):
+        for candidate in _changes(problem, here.candidate, free):
             if steps <= 0:
                 return best, 0
             steps -= 1
             score = judge(problem, candidate)
             if score < best.score:
                 best = Found(score, candidate)
-        if best.score.ticks == here.score.ticks and best.score.together == here.score.together:
+        if best.score.ticks == here.score.ticks:
             return here, steps
     return best, steps
 
 
-def _changes(problem: Problem, candidate: Candidate) -> Iterator[Candidate]:
+def _changes(problem: Problem, candidate: Candidate, free: frozenset[int]) -> Iterator[Candidate]:
     """Runs of neighbours on a new stream, then single ops on one that exists."""
     rows: dict[int, list[int]] = {}
     for op in candidate.order:
@@ -44,13 +55,14 @@ def _changes(problem: Problem, candidate: Candidate) -> Iterator[Candidate]:
         fresh = next(stream for stream in range(first, first + len(rows) + 1) if stream not in rows)
         for row in rows.values():
             for run in _runs(len(row)):
-                yield from _move(problem, candidate, row[run], fresh)
+                if free.issuperset(row[run]):
+                    yield _move(candidate, row[run], fresh)
     kinds = {stream: {_kind(problem, op, more) for op in row} for stream, row in rows.items()}
     for stream, row in rows.items():
         for op in row:
             for target in rows:
-                if target != stream and target >= first and _kind(problem, op, more) in kinds[target]:
-                    yield from _move(problem, candidate, [op], target)
+                if op in free and target != stream and target >= first and _kind(problem, op, more) in kinds[target]:
+                    yield _move(candidate, [op], target)
 
 
 def _kind(problem: Problem, op: int, fine: bool) -> tuple[bool, int]:
@@ -67,9 +79,8 @@ def _runs(size: int) -> Iterator[slice]:
                 yield slice(begin, end)
 
 
-def _move(problem: Problem, candidate: Candidate, ops: list[int], target: int) -> Iterator[Candidate]:
-    if all(problem.pin[op] == FREE for op in ops):
-        stream_of = list(candidate.stream_of)
-        for op in ops:
-            stream_of[op] = target
-        yield replace(candidate, stream_of=tuple(stream_of))
+def _move(candidate: Candidate, ops: list[int], target: int) -> Candidate:
+    stream_of = list(candidate.stream_of)
+    for op in ops:
+        stream_of[op] = target
+    return replace(candidate, stream_of=tuple(stream_of))

@@ -40,29 +40,31 @@ class Measured:
     """What a schedule takes in ticks: an iteration of its slowest parametric loop, or the whole run.
 
     ``exact``: False where no steady state was reached, so that ``ticks`` is a slope, or where a run that is too long to
-    be simulated was scaled. ``period`` is that of the loop's steady state, in iterations.
+    be simulated was scaled. ``period`` is that of the loop's steady state, in iterations. ``together`` is the time of
+    one iteration of each parametric loop, or the whole run's.
     """
 
     ticks: Fraction
     loop: LoopStep | None
     exact: bool
-    period: int = 1
+    period: int
+    together: Fraction
 
 
 def measure_schedule(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> Measured:
     """Simulate a schedule; raises :class:`ScheduleError` as :func:`unroll_schedule` does."""
     slowest: Measured | None = None
-    exact = True
+    exact, together = True, Fraction(0)
     for step in schedule.steps:
         if isinstance(step, LoopStep) and _parametric(step):
             state = find_steady_state(schedule, step, costs, device)
-            exact = exact and state.exact
+            exact, together = exact and state.exact, together + state.ticks
             if slowest is None or state.ticks > slowest.ticks:
-                slowest = Measured(state.ticks, step, state.exact, state.period)
+                slowest = Measured(state.ticks, step, state.exact, state.period, state.ticks)
     if slowest is not None:
-        return replace(slowest, exact=exact)
+        return replace(slowest, exact=exact, together=together)
     makespan, exact = find_makespan(schedule, costs, device)
-    return Measured(makespan, None, exact)
+    return Measured(makespan, None, exact, 1, makespan)
 
 
 def measure_closely(schedule: Schedule, costs: Mapping[str, OpCost], device: Device) -> tuple[Fraction, ...]:
