@@ -26,8 +26,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--backend", default="cpu", metavar="NAME",
         help="where to run: `cpu` (threads of this machine, the default), `simulate` (the device's model), `opencl` "
-        "(an OpenCL device), `acl` (an Ascend NPU), `torch` (PyTorch's accelerator), `emulated` (the emitted C++ with "
-        "made-up functions, on an emulator of the runtime)",
+        "(an OpenCL device), `acl` (an Ascend NPU), `torch` (PyTorch's accelerator), `emulated` (the emitted program "
+        "with made-up functions, on an emulator of the runtime)",
     )  # fmt: skip
     parser.add_argument(
         "--functions", metavar="MODULE",

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from dagsched.compiled import Compiled
 
 SEEDS = (0, 1, 2, 3)
-TARGETS = ("acl-cpp", "cuda-cpp", "acl-graph", "cuda-graph")
+TARGETS = ("acl-cpp", "cuda-cpp", "acl-graph", "cuda-graph", "pyacl")
 COUNT = 7
 """The value of a parameter that has neither a default nor a ``--count``."""
 
 LONG = 3600.0
 """Seconds that a run may take where no ``--timeout`` is given."""
-
-_FAULT = re.compile(r"(?P<op>.+?)(@(?P<at>\d+))?:(?P<code>[1-9]\d{0,6})(:(?P<how>call|task|lost))?\Z")
 
 
 def add_options(parser: Parser) -> None:
@@ -42,15 +40,16 @@ def add_options(parser: Parser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--target", type=choice("target", TARGETS), metavar="NAME",
-        help="what to emit and build: acl-cpp (the default), cuda-cpp, acl-graph or cuda-graph",
+        help="what to emit and run: acl-cpp (the default), cuda-cpp, acl-graph, cuda-graph or pyacl",
     )  # fmt: skip
     group.add_argument("--tsan", action="store_true", help="build with ThreadSanitizer, which sees every race")
     group.add_argument("--asan", action="store_true", help="build with AddressSanitizer and LeakSanitizer")
     group.add_argument(
         "--inject", metavar="OP@I:CODE",
-        help="let the op's call fail with this error code in iteration I (`upload@3:507015`; outside of loops "
-        "`load:507015`; an allocation: `buffer image:207001`). Codes of the device come back at a later call, "
-        "others from the call itself; `:call`, `:task` or `:lost` (the device is gone) behind the code decides",
+        help="let the op's call fail with this error code, a number or a name, in iteration I (`upload@3:507015`; "
+        "outside of loops `load:507015`; what is created: `buffer image:207001`, `stream NAME:…`, `event NAME:…`). "
+        "Codes of the device come back at a later call, others from the call itself; `:call`, `:task` or `:lost` (the "
+        "device is gone) behind the code decides",
     )  # fmt: skip
     group.add_argument("--keep", metavar="DIR", help="leave the program, its results and its traces there")
 
@@ -63,8 +62,10 @@ def check_options(args: argparse.Namespace) -> None:
     }  # fmt: skip
     others = {"--functions": args.functions, "--trace": args.trace, "--repeat": args.repeat != 1}
     given = [name for name, value in (others if args.backend == "emulated" else emulated).items() if value]
+    if args.backend == "emulated" and not given:
+        return _check_sanitizers(args)
     if not given:
-        return
+        return None
     if args.backend == "emulated":
         help_ = "the emulated backend makes up functions; `--keep DIR` leaves its traces"
         raise UsageError([Diagnostic("U002", f"`{given[0]}` is not for `--backend emulated`", help=help_)])
@@ -73,16 +74,27 @@ def check_options(args: argparse.Namespace) -> None:
     )
 
 
+def _check_sanitizers(args: argparse.Namespace) -> None:
+    given = [name for name, value in (("--tsan", args.tsan), ("--asan", args.asan)) if value]
+    if len(given) == 2:
+        raise UsageError([Diagnostic("U002", "`--tsan` and `--asan` do not go together", help="run twice")])
+    if given and args.target == "pyacl":
+        headline = f"`{given[0]}` is for emitted C++: Python is not compiled, and cannot be built with a sanitizer"
+        note = "results and traces of `--target pyacl` are checked all the same"
+        help_ = f"leave out `{given[0]}`, or take `--target acl-cpp`"
+        raise UsageError([Diagnostic("U002", headline, notes=(note,), help=help_)])
+
+
 def run(read: ReadPlan, args: argparse.Namespace, counts: dict[str, Any], console: Console) -> int:
     """Build, run, judge; 1 where something is wrong."""
     from dagsched.cli.inputs import compile_read
+    from dagsched.emulator.faults import read_fault
     from dagsched.emulator.run import build_program, judge, judge_fault, run_program
 
-    if args.tsan and args.asan:
-        raise UsageError([Diagnostic("U002", "`--tsan` and `--asan` do not go together", help="run twice")])
+    target = args.target or TARGETS[0]
     compiled, warnings = compile_read(read)
     values = _values(compiled, counts)
-    code = _check_fault(compiled, args.inject, values) if args.inject else None
+    fault = read_fault(args.inject, compiled, values, target) if args.inject else None
     sanitizer = "thread" if args.tsan else "address" if args.asan else None
     if args.format == "text":
         print_diagnostics(console, warnings, "text")
@@ -90,14 +102,15 @@ def run(read: ReadPlan, args: argparse.Namespace, counts: dict[str, Any], consol
         Path(args.keep).mkdir(parents=True, exist_ok=True)
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory(prefix="dagsched-") as folder:
         console.progress(f"{compiled.plan.name}: building for the emulator")
-        program = build_program(compiled, Path(folder).resolve(), args.target or "acl-cpp", sanitizer)
+        program = build_program(compiled, Path(folder).resolve(), target, sanitizer)
         meaning = program.meaning(values)
         found: list[Diagnostic] = []
         runs: list[dict[str, Any]] = []
         for seed in args.seed or SEEDS:
             console.progress(f"{compiled.plan.name}: running with seed {seed}")
-            outcome = run_program(program, values, seed, inject=args.inject, timeout=args.timeout or LONG)
-            findings = judge(program, meaning, outcome) if code is None else judge_fault(outcome, code)
+            told = fault.text if fault else None
+            outcome = run_program(program, values, seed, inject=told, timeout=args.timeout or LONG)
+            findings = judge(program, meaning, outcome) if fault is None else judge_fault(outcome, fault.code)
             found += findings
             runs.append({"seed": seed, "right": not findings, "code": outcome.code, "failure": outcome.failure or None})
         console.progress("")
@@ -123,24 +136,6 @@ def _values(compiled: Compiled, counts: dict[str, Any]) -> dict[str, int]:
             help_ = f"write `--count {near}={value}`" if near else "the plan has no parameters"
             raise UsageError([Diagnostic("R103", f"the plan has no parameter `{name}`", help=help_)])
     return {name: counts.get(name, COUNT if default is None else default) for name, default in params.items()}
-
-
-def _check_fault(compiled: Compiled, text: str, values: dict[str, int]) -> int:
-    """The code of a fault; refuses what no run could meet."""
-    match = _FAULT.match(text)
-    example = next(iter(compiled.streams), "op")
-    if match is None:
-        headline = f"`--inject {text}` is no op with an error code"
-        raise UsageError([Diagnostic("U002", headline, help=f"write `--inject {example}:507015`")])
-    known = dict.fromkeys(compiled.streams)
-    known |= {f"buffer {name}": None for name in compiled.plan.buffers}
-    known |= {f"stream {name}": None for name in compiled.schedule.streams}
-    if match["op"] not in known:
-        near = closest(match["op"], known) or example
-        raise UsageError(
-            [Diagnostic("U002", f"the plan has no op `{match['op']}`", help=f"write `--inject {near}:{match['code']}`")]
-        )
-    return int(match["code"])
 
 
 def _print_text(

@@ -2,8 +2,9 @@
 
 Conventions are pyACL's: pointers and handles are integers, functions that yield a value return ``(value, ret)``, others
 ``ret``. Beyond pyACL, ``acl.emulator`` has ``launch`` (a Python function as a kernel), ``device`` (where a kernel can
-touch a device address), ``get`` and ``set`` (any memory, from the host), ``seed``, ``inject``, ``leave_out``,
-``alive``, ``trace`` and ``start_over``.
+touch a device address), ``get`` and ``set`` (any memory, from the host), ``note`` and ``access`` (for the trace),
+``contents``, ``breathe``, ``log``, ``seed``, ``inject``, ``leave_out``, ``alive``, ``trace`` and ``start_over``: the
+functions of ``dagsched_emulator.h``.
 
 Invariant: a Python function that the device still may call is kept alive until it has been called.
 """
@@ -17,9 +18,11 @@ import runpy
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from dagsched.diagnostics import UsageError
 from dagsched.emulator.build import build_emulator
 
 I32, U32, I64, U64 = ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64
@@ -178,15 +181,30 @@ class _Runtime:
         """``acl.get_recent_err_msg``."""
         return (self.library.aclGetRecentErrMsg() or b"").decode("utf-8", "replace")
 
-    def get(self, address: int, size: int) -> bytes:
+    def get(self, address: int, size: int, name: str = "get") -> bytes:
         """The issuing thread reads any memory at once."""
         place = ctypes.create_string_buffer(size)
-        self.library.dagsched_emulator_get(place, POINTER(address), SIZE(size), b"get")
+        self.library.dagsched_emulator_get(place, POINTER(address), SIZE(size), name.encode())
         return place.raw
 
-    def set(self, address: int, data: bytes) -> None:
+    def set(self, address: int, data: bytes, name: str = "set") -> None:
         """The issuing thread writes any memory at once."""
-        self.library.dagsched_emulator_set(POINTER(address), data, SIZE(len(data)), b"set")
+        self.library.dagsched_emulator_set(POINTER(address), data, SIZE(len(data)), name.encode())
+
+    def contents(self, name: str, number: int, size: int) -> bytes | None:
+        """What a block holds: the number-th that was allocated for a buffer of that name; None where there is none."""
+        place = ctypes.create_string_buffer(size)
+        self.library.dagsched_emulator_contents.restype = I64
+        found = self.library.dagsched_emulator_contents(name.encode(), I32(number), place, SIZE(size))
+        return place.raw if found >= 0 else None
+
+    def note(self, op: str, iteration: int) -> None:
+        """The calls that this thread makes from now on are an op's; "" and -1: nobody's."""
+        self.library.dagsched_emulator_note(op.encode(), I64(iteration))
+
+    def access(self, address: int, size: int, mode: int) -> None:
+        """In a kernel or a callback: what it touches, for the trace (0 read, 1 write, 2 update, 3 accumulate)."""
+        self.library.dagsched_emulator_access(POINTER(address), SIZE(size), I32(mode))
 
     def device(self, address: int) -> int:
         """Where a kernel can touch a device address."""
@@ -203,9 +221,13 @@ def make_module() -> ModuleType:
         **{name: runtime.yielding(function, value, types) for name, (function, value, types) in _YIELDING.items()},
         **{name: runtime.asking(function) for name, function in _ASKING.items()},
     }
+
+    def launch_callback(function: Callable[[Any], object], data: Any, block: int, stream: int) -> int:
+        return runtime.launch_callback(function, data, block, stream)
+
+    rt["launch_callback"] = launch_callback
     for name, call in rt.items():  # programs report which function failed
         call.__name__ = call.__qualname__ = name
-    rt["launch_callback"] = runtime.launch_callback
     members: dict[str, Any] = {
         "rt": SimpleNamespace(**rt),
         "util": SimpleNamespace(start_thread=runtime.start_thread, stop_thread=runtime.stop_thread),
@@ -217,6 +239,11 @@ def make_module() -> ModuleType:
             device=runtime.device,
             get=runtime.get,
             set=runtime.set,
+            contents=runtime.contents,
+            note=runtime.note,
+            access=runtime.access,
+            breathe=library.dagsched_emulator_breathe,
+            log=lambda line: library.dagsched_emulator_log(line.encode()),
             seed=lambda seed: library.dagsched_emulator_seed(U64(seed)),
             inject=lambda fault: int(library.dagsched_emulator_inject(fault.encode())),
             leave_out=library.dagsched_emulator_leave_out,
@@ -239,12 +266,20 @@ def install() -> ModuleType:
 
 
 def main(words: list[str]) -> int:
-    """Run a Python program with the arguments behind it."""
+    """Run a Python program with the arguments behind it, as ``python PROGRAM`` would: it imports what is beside it."""
     if not words:
         sys.stderr.write("usage: python -m dagsched.emulator.pyacl PROGRAM [ARGUMENT ...]\n")
         return 2
-    install()
+    if not Path(words[0]).is_file():
+        sys.stderr.write(f"`{words[0]}` is no file\n")
+        return 2
+    try:
+        install()
+    except UsageError as error:
+        sys.stderr.writelines(f"{found.headline}: {found.help}\n" for found in error.diagnostics)
+        return 2
     sys.argv = words
+    sys.path.insert(0, str(Path(words[0]).resolve().parent))
     runpy.run_path(words[0], run_name="__main__")
     return 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,9 +29,12 @@ from dagsched.emit.cpp_runtime import Runtime
 from dagsched.emit.cuda_cpp import CUDA, emit_cuda_cpp
 from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
 from dagsched.emit.lower import list_calls
-from dagsched.emulator.build import Emulator, build_emulator
+from dagsched.emit.py_names import name_python
+from dagsched.emit.pyacl import emit_pyacl
+from dagsched.emulator.build import build_emulator
 from dagsched.emulator.driver import write_driver
 from dagsched.emulator.meaning import Meaning, execute, final
+from dagsched.emulator.py_driver import write_py_driver
 
 TARGETS: dict[str, tuple[str, Runtime, Callable[[Compiled], dict[str, str]]]] = {
     "acl-cpp": ("ascendcl", ASCENDCL, emit_acl_cpp),
@@ -38,7 +42,9 @@ TARGETS: dict[str, tuple[str, Runtime, Callable[[Compiled], dict[str, str]]]] = 
     "acl-graph": ("ascendcl", ASCENDCL_GRAPH, emit_acl_graph),
     "cuda-graph": ("cudart", CUDA_GRAPH, emit_cuda_graph),
 }
-"""By name: the library to build against, the runtime, and what emits."""
+"""C++ by name: the library to build against, the runtime, and what emits. Python is ``pyacl`` (:data:`PYTHON`)."""
+
+PYTHON = "pyacl"
 
 SANITIZERS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address"}
 FLAGS = ("-std=c++17", "-O1", "-g", "-Wall", "-Wextra")
@@ -48,16 +54,15 @@ RACES, ENDED_BY_EMULATOR, STUCK = 66, 86, 87
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A built program and all that is needed to judge what it does.
+    """A built program and all that is needed to judge what it does: ``command`` runs it.
 
     ``phases`` are those of the loops that it captures in graphs (see :class:`dagsched.emulator.meaning.Meaning`).
     """
 
-    path: Path
+    folder: Path
+    command: tuple[str, ...]
     compiled: Compiled
     calls: CallList
-    names: Names
-    emulator: Emulator
     phases: Mapping[int, int]
 
     def meaning(self, counts: Mapping[str, int]) -> Meaning:
@@ -83,6 +88,8 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
 
     Raises :class:`UsageError` (R301 to R303), and :class:`PlanError` where the target cannot express the plan (E1xx).
     """
+    if target == PYTHON:
+        return _write_python(compiled, folder)
     library, runtime, emit = TARGETS[target]
     files = emit(compiled)
     calls, names, phases = _contents(compiled, target, runtime)
@@ -99,7 +106,19 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
         headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
         help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else None
         raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
-    return Program(path, compiled, calls, names, emulator, phases)
+    return Program(folder, (str(path),), compiled, calls, phases)
+
+
+def _write_python(compiled: Compiled, folder: Path) -> Program:
+    """The emitted module as it is, and a driver beside it."""
+    build_emulator()  # once, and not in the program, whose time is limited
+    calls = list_calls(compiled)
+    names = name_python(calls, PYTHON)
+    module, driver = f"{names.stem}.py", folder / "driver.py"
+    (folder / module).write_text(emit_pyacl(compiled)[module], encoding="utf-8")
+    driver.write_text(write_py_driver(calls, names), encoding="utf-8")
+    command = (sys.executable, "-m", "dagsched.emulator.pyacl", str(driver))
+    return Program(folder, command, compiled, calls, {})
 
 
 def _contents(compiled: Compiled, target: str, runtime: Runtime) -> tuple[CallList, Names, dict[int, int]]:
@@ -118,7 +137,7 @@ def run_program(
     program: Program, counts: Mapping[str, int], seed: int, *, inject: str | None = None, timeout: float = 600
 ) -> Outcome:
     """Run once with one interleaving; raises :class:`UsageError` (R305) where it does not end in time."""
-    folder = program.path.parent / f"seed-{seed}"
+    folder = program.folder / f"seed-{seed}"
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -136,7 +155,7 @@ def run_program(
         if value is not None:
             variables[f"DAGSCHED_EMU_{name}"] = str(value)
     values = [str(counts[name]) for name in ordered_params(program.calls)]
-    command = [str(program.path), str(folder), *values]
+    command = [*program.command, str(folder), *values]
     try:
         done = subprocess.run(
             command, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=timeout

@@ -120,6 +120,10 @@ class Backend(Protocol):
 def require_backend(name: str, known: Iterable[str] = BACKENDS) -> None:
     """Refuse a backend that is none of ``known`` (R102)."""
     names = list(known)
+    if name == "emulated" and name not in names:
+        headline = "backend `emulated` runs emitted programs with made-up functions, and has no executor for yours"
+        help_ = 'use the command `dagsched run PLAN --backend emulated`, or `backend="cpu"`'
+        raise refuse("R102", headline, help=help_)
     if name not in names:
         near = closest(name, names)
         help_ = f"did you mean `{near}`?" if near else f"there are {', '.join(f'`{one}`' for one in names)}"

@@ -6,6 +6,9 @@ goes through all of them.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +16,15 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from dagsched.compiled import Compiled
-from dagsched.diagnostics import PlanError
-from dagsched.emulator.run import TARGETS, Program, build_program, judge, judge_fault, run_program
-from dagsched.plan.model import Loop, OpKind
+from dagsched.compiler import compile_plan
+from dagsched.diagnostics import Diagnostic, PlanError
+from dagsched.emit.targets import emit_targets
+from dagsched.emulator.build import INCLUDE
+from dagsched.emulator.run import PYTHON, TARGETS, Program, build_program, judge, judge_fault, run_program
+from dagsched.plan.model import Loop
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep
-from tests.emit.pipelines import EXAMPLES
+from tests.emit.pipelines import EXAMPLES, read
+from tests.emit.test_targets_text import FAKE_HIP, NVCC_FLAGS
 from tests.emulator.small import LARGEST, compile_small, shape_of
 
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
@@ -25,7 +32,7 @@ COUNTS = (0, 1, 2, 7, 100)
 USUAL = {("denoise", "acl-graph"), ("denoise", "cuda-graph")}
 """What is run by default: the rest of the programs are run by ``test_run.py`` and the tests of emitted code."""
 
-PAIRS = [(name, target) for name in NAMES for target in TARGETS]
+PAIRS = [(name, target) for name in NAMES for target in (*TARGETS, PYTHON)]
 FAULTS = {
     "acl": {"call": 207001, "task": 507015, "lost": 507899},
     "cuda": {"call": 2, "task": 700, "lost": 719},
@@ -72,9 +79,9 @@ def waits_of(compiled: Compiled) -> int:
 
 
 def build(compiled: Compiled, folder: Path, target: str, sanitizer: str) -> Program | None:
-    """The program; None where the target has no loop to capture, which must be so."""
+    """The program (Python without a sanitizer); None where the target has no loop to capture, which must be so."""
     try:
-        return build_program(compiled, folder, target, sanitizer)
+        return build_program(compiled, folder, target, None if target == PYTHON else sanitizer)
     except PlanError as error:
         assert [diagnostic.code for diagnostic in error.diagnostics] == ["E106"]
         assert compiled.plan.name not in CAPTURED.get(target, set())
@@ -94,7 +101,7 @@ def test_small_plans_have_the_schedules_of_the_real_ones(name: str) -> None:
 def test_examples_are_right_in_every_target(
     name: str, target: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Under ThreadSanitizer: outputs, what host functions saw, and the trace."""
+    """Under ThreadSanitizer (not Python): outputs, what host functions saw, and the trace."""
     nightly = is_nightly(request)
     compiled, _ = compile_small(name)
     program = build(compiled, tmp_path, target, "thread")
@@ -120,10 +127,19 @@ def test_the_loss_of_any_wait_is_caught(name: str, tmp_path: Path) -> None:
         folder = tmp_path / str(wait)
         folder.mkdir()
         program = build_program(leave_out(compiled, wait), folder, "acl-cpp", "thread")
-        counts = dict.fromkeys(compiled.plan.params, 7)
-        meaning = program.meaning(counts)
-        found = (judge(program, meaning, run_program(program, counts, seed)) for seed in range(8))
-        assert any(finding.code in ("R304", "R307") for findings in found for finding in findings), wait
+        codes = (
+            finding.code
+            for count in (20, 0)  # rings of eight are filled; a wait that only an empty loop leaves open
+            for finding in find_faults(program, dict.fromkeys(compiled.plan.params, count))
+        )
+        assert any(code in ("R304", "R307") for code in codes), wait
+
+
+def find_faults(program: Program, counts: dict[str, int]) -> Iterator[Diagnostic]:
+    """What is wrong with runs of it, seed by seed."""
+    meaning = program.meaning(counts)
+    for seed in range(8):
+        yield from judge(program, meaning, run_program(program, counts, seed))
 
 
 @pytest.mark.parametrize(
@@ -139,14 +155,52 @@ def test_every_op_takes_every_fault(name: str, target: str, tmp_path: Path) -> N
     counts = dict.fromkeys(compiled.plan.params, count)
     loops = tuple(item for item in compiled.resolved.items if isinstance(item, Loop))
     inner = {op.name for op in replace(compiled.resolved, items=loops).ops()}
-    codes = FAULTS[target.partition("-")[0]]
+    codes = FAULTS["cuda" if target.startswith("cuda") else "acl"]
     for op in compiled.resolved.ops():
         places = [f"{op.name}@{at}" for at in (0, 1, 5, count - 1) if at < count] if op.name in inner else [op.name]
         for place in places:
             for how, code in codes.items():
-                if op.kind is OpKind.HOST and how == "task":
-                    continue  # a host function has no way to fail
                 for seed in (1, 2):
                     outcome = run_program(program, counts, seed, inject=f"{place}:{code}:{how}")
                     assert judge_fault(outcome, code) == [], (place, how, seed)
                     assert str(code) in outcome.failure
+
+
+COMPILERS = {
+    "g++": ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", f"-I{INCLUDE}"],
+    "clang++": ["clang++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", f"-I{INCLUDE}"],
+    "nvcc": ["nvcc", *NVCC_FLAGS, "-c", "-o", "unit.o"],
+    "hip": [
+        "g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-D__HIP_PLATFORM_AMD__", f"-I{FAKE_HIP}",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.nightly  # the usual tests compile one unit with all headers
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_every_program_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    """Each example's program in each C++ target that can express it."""
+    words = COMPILERS[compiler]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"there is no {words[0]}")
+    compiled = 0
+    for name in NAMES:
+        whole = compile_plan(read(EXAMPLES / f"{name}.yaml"))
+        for target in TARGETS:
+            if compiler in ("nvcc", "hip") and not target.startswith("cuda"):
+                continue
+            folder = tmp_path / name / target
+            folder.mkdir(parents=True)
+            try:
+                files = emit_targets(whole, target)
+            except PlanError:
+                assert name not in CAPTURED.get(target, set())
+                continue
+            for file, text in files.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            (main,) = (file for file in files if "_main." in file)
+            language = [] if compiler == "nvcc" else ["-x", "c++"]
+            done = subprocess.run([*words, *language, main], capture_output=True, text=True, check=False, cwd=folder)
+            assert done.returncode == 0, (name, target, (done.stdout + done.stderr)[:4000])
+            compiled += 1
+    assert compiled >= len(NAMES)

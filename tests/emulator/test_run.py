@@ -97,12 +97,25 @@ def test_the_command_tells_of_the_fault(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("words", "code", "help_"),
     [
-        (["--inject", "uplaod@1:507015"], "U002", "--inject upload:507015"),
+        (["--inject", "uplaod@1:507015"], "U002", "--inject upload@1:507015"),
         (["--inject", "upload"], "U002", "write `--inject"),
         (["--count", "frame=1"], "R103", "write `--count frames=1`"),
         (["--tsan", "--asan"], "U002", "run twice"),
         (["--repeat", "3"], "U002", "--keep DIR"),
-        (["--target", "pyacl"], "U002", "there are acl-cpp, cuda-cpp, acl-graph, cuda-graph"),
+        (["--target", "fortran"], "U002", "there are acl-cpp, cuda-cpp, acl-graph, cuda-graph, pyacl"),
+        (["--target", "pyacl", "--tsan"], "U002", "leave out `--tsan`, or take `--target acl-cpp`"),
+        (["--target", "pyacl", "--asan"], "U002", "leave out `--asan`, or take `--target acl-cpp`"),
+        (["--inject", "upload@7:507015"], "U002", "loop i of this run has iterations 0 to 6 (frames = 7)"),
+        (["--inject", "upload@07:507015"], "U002", "write `--inject upload@6:507015`"),
+        (["--inject", "upload:507015"], "U002", "write `--inject upload@0:507015`"),
+        (["--inject", "load@3:507015:call"], "U002", "write `--inject load:507015:call`"),
+        (["--count", "frames=0", "--inject", "infer@0:2"], "U002", "add `--count frames=1`"),
+        (["--inject", "buffer imaeg:207001"], "U002", 'write `--inject "buffer image:207001"`'),
+        (["--inject", "buffer image@1:207001"], "U002", 'write `--inject "buffer image:207001"`'),
+        (["--inject", "buffer image:507015:task"], "U002", 'write `--inject "buffer image:507015"`'),
+        (["--inject", "upload@1:599999"], "U002", "507015 ACL_ERROR_RT_AICORE_EXCEPTION"),
+        (["--inject", "upload@1:ACL_ERROR_RT_AICORE_EXEPTION"], "U002", "upload@1:ACL_ERROR_RT_AICORE_EXCEPTION`"),
+        (["--inject", "upload@1:507015", "--target", "cuda-cpp"], "U002", "700 cudaErrorIllegalAddress"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], code: str, help_: str, capsys: pytest.CaptureFixture[str]) -> None:

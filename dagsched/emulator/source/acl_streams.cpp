@@ -16,6 +16,7 @@ struct Report {
   aclrtCallback function = nullptr;
   void* argument = nullptr;
   TokenPtr done;
+  int step = -1;
 };
 
 // Never destroyed: a thread that runs callbacks may outlive `main`.
@@ -293,8 +294,8 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
       release(done.get());
       return kDone;
     };
-    task->finished = [=] {
-      reports[thread].push_back({function, argument, done});
+    task->finished = [=, task = task.get()] {
+      reports[thread].push_back({function, argument, done, task->step});
       world().quiet.wake();
     };
     return task;
@@ -325,7 +326,9 @@ aclError aclrtProcessReport(int32_t timeout) {
     const Away away(world().lock);
     acquire(report.done.get());
     here().in_callback = true;
+    here().step = report.step;
     report.function(report.argument);
+    here().step = -1;
     here().in_callback = false;
     release(report.done.get());
   }

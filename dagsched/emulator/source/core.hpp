@@ -255,6 +255,7 @@ struct ThreadState {
   int64_t iteration = kNoIteration;
   Stream* executing = nullptr;  // the stream whose task it runs
   Task* task = nullptr;
+  int step = -1;  // the trace's step of the callback that it runs
   int next_fault = 0;
   std::string message, shown;
   int last_error = 0;
@@ -368,6 +369,8 @@ bool parse_fault(const std::string& text, Fault& fault);
 /// The code to return instead of making a call, where a fault says so. `works`: the call is an op's own.
 int enter(const char* function, bool works);
 int fail(int code, const std::string& why);
+/// From now on every call but those that release fails with this code; what was being captured is lost as well.
+void lose_device(int code);
 
 // ---------------------------------------------------------------------------------------------- trace (trace.cpp)
 

@@ -65,7 +65,7 @@ void* dagsched_emulator_device(const void* address) {
 
 void dagsched_emulator_access(const void* address, size_t bytes, int mode) {
   const Guard guard(world().lock);
-  if (here().task != nullptr) touch(here().task->step, address, bytes, mode_of(mode));
+  touch(here().task != nullptr ? here().task->step : here().step, address, bytes, mode_of(mode));
 }
 
 void dagsched_emulator_host_access(const char* name, const void* address, size_t bytes, int mode) {

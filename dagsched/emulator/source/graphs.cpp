@@ -18,7 +18,7 @@ int meet_faults(Graph& graph) {
     });
     if (met == graph.entries.end()) continue;
     w.faults.erase(w.faults.begin() + static_cast<std::ptrdiff_t>(n));
-    if (fault.how == Fault::How::lost) w.lost = fault.code;
+    if (fault.how == Fault::How::lost) lose_device(fault.code);
     if (fault.how != Fault::How::task) return fail(fault.code, "EI0001: injected into the launch of a graph");
     met->fault = fault.code;
   }
@@ -26,6 +26,14 @@ int meet_faults(Graph& graph) {
 }
 
 }  // namespace
+
+void lose_device(int code) {
+  World& w = world();
+  w.lost = code;
+  for (Stream* stream : w.streams) {
+    if (const std::shared_ptr<Graph> graph = stream->capture) end_capture(graph);
+  }
+}
 
 std::shared_ptr<Graph> begin_capture(Stream* stream, int mode) {
   auto graph = std::make_shared<Graph>();

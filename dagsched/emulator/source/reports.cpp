@@ -160,7 +160,7 @@ int enter(const char* function, bool works) {
       state.next_fault = found.code;
       return 0;
     }
-    if (found.how == Fault::How::lost) w.lost = found.code;
+    if (found.how == Fault::How::lost) lose_device(found.code);
     return fail(found.code, std::string("EI0001: injected into ") + function);
   }
   return 0;

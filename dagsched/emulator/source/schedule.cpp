@@ -77,7 +77,7 @@ void fail_stream(Stream* stream, int code) {
   if (stream->launched_on != nullptr) stream = stream->launched_on;
   const Context* context = stream->context;
   if (context != nullptr && context->breaks_on != nullptr && context->breaks_on(code)) {
-    if (world().lost == 0) world().lost = code;
+    if (world().lost == 0) lose_device(code);
     return;
   }
   if (stream->error == 0) stream->error = code;
