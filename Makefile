@@ -1,7 +1,7 @@
 # make demo    compile the detector example and say where the results are
 # make test    the tests
 # make check   lint, format, types, import contracts, then the tests: what CI runs
-# make judges  10,000 random schedules before three judges: the checker, brute force, the adversary
+# make judges  10,000 random schedules before three judges, and every example, target, wait and fault on the emulator
 # make format, make schemas, make golden, make nightly, make random-runs, make clean
 
 VENV ?= .venv
@@ -43,9 +43,12 @@ golden: $(VENV)/.installed-dev
 	$(BIN)/pytest -q --rewrite-golden $(PYTEST_FLAGS)
 	$(BIN)/dagsched graph examples/detector.yaml -o docs/images/detector.svg
 
-# The checker, brute force and the adversary must say the same of 10,000 random schedules (some minutes).
+# The checker, brute force and the adversary must say the same of 10,000 random schedules (some minutes). Then every
+# example in every target on the emulator: for several counts under ThreadSanitizer, without any one of its waits, and
+# with every op met by every kind of fault; and by every compiler without a warning (half an hour on two quiet cores).
 judges: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/proof/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
+	$(BIN)/pytest tests/emulator/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
 
 # A long run in which nothing may grow, and ten thousand random plans with random sleeps (an hour or so).
 soak: $(VENV)/.installed-dev

@@ -267,9 +267,7 @@ def judge_fault(outcome: Outcome, code: int) -> list[Diagnostic]:
     if outcome.status != 0:
         faults.append(f"it ended with status {outcome.status}: {outcome.talk[:300]}")
     elif outcome.code == 0:
-        return [
-            Diagnostic("R306", "the fault was not met: the run makes no such call", help="name an op and iteration")
-        ]
+        return [Diagnostic("R306", f"the fault was not met: the run made no such call (seed {outcome.seed})")]
     elif outcome.code != code:
         faults.append(f"it returned {outcome.code} instead of {code}")
     if outcome.alive:

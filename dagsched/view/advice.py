@@ -174,7 +174,7 @@ ADVICE: dict[str, str] = {
     "R303": "install the sanitizer's library of your compiler, or drop `--tsan` or `--asan`",
     "R304": "this is a bug in dagsched: report it with the plan and the seed",
     "R305": "run fewer iterations, `--count NAME=N`, or give more time, `--timeout SECONDS`",
-    "R306": "name an op of the plan and an iteration that the run has",
+    "R306": "this is a bug in dagsched: report it with the plan, the fault and the seed",
     "R307": "this is a bug in dagsched: report it with the plan and the seed",
     "R308": "this is a bug in dagsched: report it with the plan and the seed",
     "R309": "this is a bug in dagsched: report it with the plan, the fault and the seed",

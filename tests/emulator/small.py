@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from dagsched.compiled import Compiled
@@ -34,6 +35,7 @@ SIZES: dict[str, dict[int, int]] = {
 """By example: what its numbers become. A size or a bound that is not here stays."""
 
 
+@cache
 def compile_small(name: str) -> tuple[Compiled, Compiled]:
     """An example on small buffers, and the example itself, both compiled."""
     real = compile_plan(read(EXAMPLES / f"{name}.yaml"))

@@ -45,7 +45,7 @@ WITHOUT: dict[str, str] = {
         ("V100", "V101", "V102", "V103", "V104", "V105", "V106", "V107", "V108", "V110", "V201"),
         "says that dagsched has made a wrong schedule",
     ),
-    **dict.fromkeys(("R304", "R307", "R308", "R309"), "says that dagsched has made a wrong program"),
+    **dict.fromkeys(("R304", "R306", "R307", "R308", "R309"), "says that dagsched has made a wrong program"),
 }
 """Codes without examples, and why."""
 
