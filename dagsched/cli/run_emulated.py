@@ -98,8 +98,6 @@ def run(read: ReadPlan, args: argparse.Namespace, counts: dict[str, Any], consol
     sanitizer = "thread" if args.tsan else "address" if args.asan else None
     if args.format == "text":
         print_diagnostics(console, warnings, "text")
-    if args.keep:
-        Path(args.keep).mkdir(parents=True, exist_ok=True)
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory(prefix="dagsched-") as folder:
         console.progress(f"{compiled.plan.name}: building for the emulator")
         program = build_program(compiled, Path(folder).resolve(), target, sanitizer)

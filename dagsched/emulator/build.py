@@ -1,7 +1,8 @@
 """Build the emulator's libraries from the C++ in this package, once for each compiler, and keep them in a cache.
 
 Invariant: what the cache holds under a digest of sources, flags and compiler is whole; a build takes its place in one
-step, so that builds at the same time do not meet. The libraries are never instrumented: see ``source/sync.hpp``.
+step, so that one that is killed, or meets another, does no harm. Processes that need the same library at the same time
+wait for the first. The libraries are never instrumented: see ``source/sync.hpp``.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dagsched.diagnostics import Diagnostic, UsageError
+from dagsched.emulator.compilers import call_compiler, describe_compiler, find_compiler
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -30,6 +35,15 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 
 NEWER = "set `CXX` to g++ 9 or clang++ 10, or newer"
 """The help where a compiler fails."""
+
+ELSEWHERE = "set `XDG_CACHE_HOME` to a directory that can be written"
+"""The help where there is no place for a library."""
+
+UNUSED_DAYS = 30
+"""A library that nobody has asked for as long goes when another is built."""
+
+ABANDONED_HOURS = 6
+"""What a build that was killed has left goes then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +62,9 @@ class Emulator:
 
     def flags(self) -> list[str]:
         """What a program needs on its compiler's command line, behind its own sources."""
-        return [f"-I{self.include}", f"-L{self.folder}", f"-l{self.library}", f"-Wl,-rpath,{self.folder}", "-pthread"]
-
-
-def find_compiler() -> tuple[str, ...]:
-    """``$CXX``, else g++, else clang++; raises :class:`UsageError` (R301) where there is none."""
-    wanted = os.environ.get("CXX", "").split()
-    if wanted:
-        if shutil.which(wanted[0]):
-            return tuple(wanted)
-        headline = f"`{wanted[0]}`, which `CXX` names, is no program on the path"
-        raise UsageError([Diagnostic("R301", headline, help="set `CXX` to a C++17 compiler")])
-    for name in ("g++", "clang++"):
-        if shutil.which(name):
-            return (name,)
-    headline = "there is no C++ compiler: neither `g++` nor `clang++` is on the path"
-    raise UsageError([Diagnostic("R301", headline, help="install g++ (Debian: `apt install g++`), or set `CXX`")])
+        # Not `-Wl,-rpath,...`: a comma in the path would end it.
+        rpath = ["-Xlinker", "-rpath", "-Xlinker", str(self.folder)]
+        return [f"-I{self.include}", f"-L{self.folder}", f"-l{self.library}", *rpath, "-pthread"]
 
 
 def build_emulator(library: str = "ascendcl") -> Emulator:
@@ -72,39 +73,79 @@ def build_emulator(library: str = "ascendcl") -> Emulator:
     Raises :class:`UsageError`: R301 without a compiler, R302 where the build fails, U010 where the cache cannot be
     written.
     """
+    if not sys.platform.startswith("linux"):
+        headline = f"the emulator builds on Linux only, and this is {sys.platform}"
+        raise UsageError([Diagnostic("R302", headline, help="run it in a Linux container")])
     compiler = find_compiler()
     parts = (*LIBRARIES[library], *SHARED_PARTS)
     folder = cache_folder() / f"emulator-{_digest(library, parts, compiler)}"
     found = Emulator(INCLUDE, folder, library, compiler)
     if found.path.is_file():
+        with suppress(OSError):  # it may be somebody else's cache, to be read only
+            os.utime(folder)
         return found
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder.parent) as scratch:
-            built = Path(scratch) / "whole"
-            built.mkdir()
-            _build(library, compiler, Path(scratch), built)
-            try:
-                built.rename(folder)
-            except OSError:
-                if not found.path.is_file():  # else another build was faster
-                    raise
+        with _one_at_a_time(folder.with_suffix(".lock")):
+            if not found.path.is_file():  # else another process has built it meanwhile
+                _tidy(folder.parent)
+                _build_into(folder, library, compiler)
     except OSError as error:
         headline = f"`{folder.parent}` cannot be written: {(error.strerror or str(error)).lower()}"
-        raise UsageError([Diagnostic("U010", headline, help="set `XDG_CACHE_HOME` to a directory")]) from error
+        raise UsageError([Diagnostic("U010", headline, help=ELSEWHERE)]) from error
     return found
 
 
 def cache_folder() -> Path:
-    """Where builds are kept: ``$XDG_CACHE_HOME/dagsched``, or ``~/.cache/dagsched``."""
+    """Where builds are kept: ``$XDG_CACHE_HOME/dagsched``, or ``~/.cache/dagsched``; raises :class:`UsageError`."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dagsched"
+    try:
+        return (Path(base).resolve() if base else Path.home() / ".cache") / "dagsched"
+    except RuntimeError as error:  # no $HOME, and the user is unknown to the system
+        headline = "there is no home directory for the emulator's library"
+        raise UsageError([Diagnostic("U010", headline, help=ELSEWHERE)]) from error
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Holds a lock that ends with the process; a file system without locks lets everybody build."""
+    import fcntl
+
+    with path.open("w") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _tidy(cache: Path) -> None:
+    """Remove what killed builds have left, and libraries that nobody has used for long."""
+    now = time.time()
+    for path in cache.iterdir():
+        hours = ABANDONED_HOURS if path.name.startswith(".build-") else 24 * UNUSED_DAYS
+        if not path.name.startswith((".build-", "emulator-")):
+            continue
+        with suppress(OSError):  # another process tidies, too
+            if now - path.stat().st_mtime > 3600 * hours:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _build_into(folder: Path, library: str, compiler: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=folder.parent, ignore_cleanup_errors=True) as scratch:
+        built = Path(scratch) / "whole"
+        built.mkdir()
+        _build(library, compiler, Path(scratch), built)
+        shutil.rmtree(folder, ignore_errors=True)  # it may be there without its library
+        try:
+            built.rename(folder)
+        except OSError:
+            if not (folder / f"lib{library}.so").is_file():  # else another build was faster
+                raise
 
 
 def _digest(library: str, parts: tuple[str, ...], compiler: tuple[str, ...]) -> str:
     """Names a build by everything that goes into it."""
     digest = hashlib.sha256()
-    version = subprocess.run([*compiler, "--version"], capture_output=True, check=False).stdout
+    version = describe_compiler(compiler)
     for part in (library, *parts, *compiler, *FLAGS):
         digest.update(part.encode() + b"\0")
     digest.update(version)
@@ -127,14 +168,11 @@ def _build(library: str, compiler: tuple[str, ...], scratch: Path, built: Path) 
     with ThreadPoolExecutor(len(units)) as pool:
         objects = list(pool.map(compile_unit, units, units.values()))
     name = f"lib{library}.so"
-    exports = f"-Wl,--version-script={SOURCE / 'exports.map'}"
-    _call([*compiler, "-shared", "-pthread", *objects, exports, f"-Wl,-soname,{name}", "-o", str(built / name)])
+    link = ["-Xlinker", f"--version-script={SOURCE / 'exports.map'}", "-Xlinker", f"-soname={name}"]
+    _call([*compiler, "-shared", "-pthread", *objects, *link, "-o", str(built / name)])
 
 
 def _call(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return
-    said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
-    headline = f"`{command[0]}` cannot build the emulator"
-    raise UsageError([Diagnostic("R302", headline, notes=(said,) if said else (), help=NEWER)])
+    said = call_compiler(command)
+    if said is not None:
+        raise UsageError([Diagnostic("R302", f"`{command[0]}` cannot build the emulator", notes=(said,), help=NEWER)])

@@ -32,6 +32,7 @@ from dagsched.emit.lower import list_calls
 from dagsched.emit.py_names import name_python
 from dagsched.emit.pyacl import emit_pyacl
 from dagsched.emulator.build import build_emulator
+from dagsched.emulator.compilers import call_compiler
 from dagsched.emulator.driver import write_driver
 from dagsched.emulator.meaning import Meaning, execute, final
 from dagsched.emulator.py_driver import write_py_driver
@@ -86,7 +87,8 @@ class Outcome:
 def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", sanitizer: str | None = None) -> Program:
     """Emit, write the driver, and compile.
 
-    Raises :class:`UsageError` (R301 to R303), and :class:`PlanError` where the target cannot express the plan (E1xx).
+    Raises :class:`UsageError` (R301 to R303, U010 where the folder cannot be written), and :class:`PlanError` where the
+    target cannot express the plan (E1xx).
     """
     if target == PYTHON:
         return _write_python(compiled, folder)
@@ -95,14 +97,12 @@ def build_program(compiled: Compiled, folder: Path, target: str = "acl-cpp", san
     calls, names, phases = _contents(compiled, target, runtime)
     emulator = build_emulator(library)
     header = f"{names.stem}.hpp"
-    (folder / header).write_text(files[header], encoding="utf-8")
-    (folder / "driver.cpp").write_text(write_driver(calls, names, runtime, header, library), encoding="utf-8")
+    _write(folder, {header: files[header], "driver.cpp": write_driver(calls, names, runtime, header, library)})
     path = folder / "driver"
     flags = [*FLAGS, *([SANITIZERS[sanitizer]] if sanitizer else [])]
     command = [*emulator.compiler, *flags, str(folder / "driver.cpp"), *emulator.flags(), "-o", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
+    said = call_compiler(command)
+    if said is not None:
         headline = f"`{emulator.compiler[0]}` cannot build the emitted program"
         help_ = f"install the compiler's {sanitizer} sanitizer" if sanitizer and "san" in said else None
         raise UsageError([Diagnostic("R303", headline, notes=(said,), help=help_)])
@@ -114,11 +114,20 @@ def _write_python(compiled: Compiled, folder: Path) -> Program:
     build_emulator()  # once, and not in the program, whose time is limited
     calls = list_calls(compiled)
     names = name_python(calls, PYTHON)
-    module, driver = f"{names.stem}.py", folder / "driver.py"
-    (folder / module).write_text(emit_pyacl(compiled)[module], encoding="utf-8")
-    driver.write_text(write_py_driver(calls, names), encoding="utf-8")
-    command = (sys.executable, "-m", "dagsched.emulator.pyacl", str(driver))
+    module = f"{names.stem}.py"
+    _write(folder, {module: emit_pyacl(compiled)[module], "driver.py": write_py_driver(calls, names)})
+    command = (sys.executable, "-m", "dagsched.emulator.pyacl", str(folder / "driver.py"))
     return Program(folder, command, compiled, calls, {})
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        headline = f"`{folder}` cannot be written: {(error.strerror or str(error)).lower()}"
+        raise UsageError([Diagnostic("U010", headline, help="name another place with `--keep`")]) from error
 
 
 def _contents(compiled: Compiled, target: str, runtime: Runtime) -> tuple[CallList, Names, dict[int, int]]:

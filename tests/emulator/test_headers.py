@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dagsched.emulator.build import INCLUDE, find_compiler
+from dagsched.emulator.build import INCLUDE
+from dagsched.emulator.compilers import find_compiler
 from tests.emit.headers import find_headers
 
 HEADERS = {"acl/acl.h": "acl", "cuda_runtime.h": "cuda"}
