@@ -59,9 +59,10 @@ soak: $(VENV)/.installed-dev
 nightly: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile nightly $(PYTEST_FLAGS)
 
-# 300 random plans emitted, built, run on the emulator and compared with their meaning (half an hour or so).
+# 300 random plans emitted, built, run on the emulator and compared with their meaning, in every target (an hour or so).
 random-runs: $(VENV)/.installed-dev
 	$(BIN)/pytest -q tests/emulator/test_run.py -k random_plans --hypothesis-profile nightly $(PYTEST_FLAGS)
+	DAGSCHED_RANDOM_PLANS=300 $(BIN)/pytest -q tests/emit/test_pyacl_run.py -k random_plans $(PYTEST_FLAGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

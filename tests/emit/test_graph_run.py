@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dagsched.compiler import compile_plan
+from dagsched.diagnostics import PlanError
 from dagsched.emit.acl_graph import ASCENDCL_GRAPH, emit_acl_graph
+from dagsched.emit.calls import Repeat
 from dagsched.emit.cpp_graph import GraphProgram, plan_graphs
 from dagsched.emit.cuda_graph import CUDA_GRAPH, emit_cuda_graph
 from dagsched.plan.model import Loop, Op, OpKind
@@ -16,6 +20,7 @@ from dagsched.proof.verify import verify_schedule
 from tests.emit.agreement import agrees
 from tests.emit.driver import Emitted, build, run_cases
 from tests.emit.pipelines import PLANS, Pipeline, compile_file, emit, read
+from tests.emit.random_plans import random_pipelines
 from tests.passes.build import build_schedule
 
 COUNTS = (0, 1, 2, 7, 8, 13, 100)
@@ -35,11 +40,11 @@ def compile_late() -> Pipeline:
 
 
 class Graphs:
-    """A plan with captured loops, for one runtime."""
+    """A plan with captured loops, for one runtime; raises PlanError where no loop can be captured."""
 
-    def __init__(self, name: str, *, cuda: bool) -> None:
-        self.pipeline: Pipeline = compile_late() if name == "late" else compile_file(PLANS / f"{name}.yaml")
-        compiled = self.pipeline.compiled
+    def __init__(self, pipeline: Pipeline, *, cuda: bool) -> None:
+        self.pipeline = pipeline
+        compiled = pipeline.compiled
         runtime = CUDA_GRAPH if cuda else ASCENDCL_GRAPH
         self.program: GraphProgram = plan_graphs(compiled, runtime, host_calls=cuda)
         files = emit_cuda_graph(compiled) if cuda else emit_acl_graph(compiled)
@@ -47,23 +52,29 @@ class Graphs:
 
     def phases(self) -> dict[str, int]:
         """The functions that are told a phase, and modulo what."""
-        loops = {loop.repeat.index: loop.window.size for loop in self.program.loops}
+        sizes = {id(loop.repeat): loop.window.size for loop in self.program.loops}
+        repeats = [call for call in self.program.calls.body if isinstance(call, Repeat)]
+        loops = [item for item in self.pipeline.compiled.resolved.items if isinstance(item, Loop)]
         found = {}
-        for item in self.pipeline.compiled.resolved.items:
-            for op in item.body if isinstance(item, Loop) and item.index in loops else ():
-                if isinstance(op, Op) and op.kind is OpKind.COMPUTE and isinstance(item, Loop):
-                    found[op.function or op.name] = loops[item.index]
+        for repeat, loop in zip(repeats, loops, strict=True):
+            for op in loop.body if id(repeat) in sizes else ():
+                if isinstance(op, Op) and op.kind is OpKind.COMPUTE:
+                    found[op.function or op.name] = sizes[id(repeat)]
         return found
+
+
+def _compile(name: str) -> Pipeline:
+    return compile_late() if name == "late" else compile_file(PLANS / f"{name}.yaml")
 
 
 @pytest.fixture(scope="module")
 def on_cuda() -> list[Graphs]:
-    return [Graphs(name, cuda=True) for name in ON_CUDA]
+    return [Graphs(_compile(name), cuda=True) for name in ON_CUDA]
 
 
 @pytest.fixture(scope="module")
 def on_ascendcl() -> list[Graphs]:
-    return [Graphs(name, cuda=False) for name in ON_ASCENDCL]
+    return [Graphs(_compile(name), cuda=False) for name in ON_ASCENDCL]
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +87,15 @@ def ascendcl_program(on_ascendcl: list[Graphs], tmp_path_factory: pytest.TempPat
     return build(tmp_path_factory.mktemp("graphs"), [graphs.emitted for graphs in on_ascendcl])
 
 
-def _check(graphs: Graphs, number: int, program: Path) -> None:
+def _check(graphs: Graphs, number: int, program: Path, *, again: bool = True) -> None:
+    """Without ``again`` the second run is not judged: a plan may write over its inputs."""
     counts = [min(count, 3) if graphs.pipeline.plan.name == "mixed" else count for count in COUNTS]
     cases = [(count, seed) for count in dict.fromkeys(counts) for seed in (0, 1, 2)]
     answers = run_cases(program, [graphs.pipeline.command(number, count, seed) for count, seed in cases])
     for (count, _), answer in zip(cases, answers, strict=True):
         assert answer[-1] == {"alive": 0}
         half = answer.index({"again": True})
-        for run in (answer[:half], answer[half + 1 : -1]):
+        for run in (answer[:half], answer[half + 1 : -1]) if again else (answer[:half],):
             assert not [line for line in run if "code" in line], run
             agrees(graphs.pipeline, graphs.pipeline.counts(count), run, graphs.phases())
 
@@ -96,3 +108,26 @@ def test_cuda_graphs(name: str, on_cuda: list[Graphs], cuda_program: Path) -> No
 @pytest.mark.parametrize("name", ON_ASCENDCL)
 def test_ascendcl_graphs(name: str, on_ascendcl: list[Graphs], ascendcl_program: Path) -> None:
     _check(on_ascendcl[ON_ASCENDCL.index(name)], ON_ASCENDCL.index(name), ascendcl_program)
+
+
+def _random_graphs(cuda: bool, count: int) -> list[Graphs]:
+    """The first so many random plans that have a loop to capture."""
+    found: list[Graphs] = []
+    for pipeline in random_pipelines(first=20000 if cuda else 30000, count=4 * count):
+        with suppress(PlanError):
+            found.append(Graphs(pipeline, cuda=cuda))
+    assert len(found) >= count
+    return found[:count]
+
+
+@pytest.mark.parametrize("cuda", [True, False], ids=["cuda", "ascendcl"])
+def test_random_plans(cuda: bool, tmp_path: Path) -> None:
+    """More of them: ``DAGSCHED_RANDOM_PLANS=50``."""
+    found = _random_graphs(cuda, int(os.environ.get("DAGSCHED_RANDOM_PLANS", "3")))
+    for start in range(0, len(found), 25):
+        batch = found[start : start + 25]
+        folder = tmp_path / str(start)
+        folder.mkdir()
+        program = build(folder, [graphs.emitted for graphs in batch])
+        for number, graphs in enumerate(batch):
+            _check(graphs, number, program, again=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import types
@@ -291,7 +292,8 @@ def test_every_wait_is_needed_and_its_loss_is_seen(programs: dict[str, Pipeline]
 
 
 def test_random_plans() -> None:
-    for pipeline in random_pipelines(first=5000, count=6):
+    """More of them: ``DAGSCHED_RANDOM_PLANS=300``."""
+    for pipeline in random_pipelines(first=5000, count=int(os.environ.get("DAGSCHED_RANDOM_PLANS", "6"))):
         program = Program(pipeline)
         for count in COUNTS:
             program.runtime.seed(count)

@@ -10,6 +10,7 @@ import pytest
 
 from dagsched.cli.main import main
 from dagsched.compiler import compile_plan
+from dagsched.diagnostics import PlanError
 from dagsched.emulator.meaning import execute
 from dagsched.emulator.run import Program, build_program, judge, judge_fault, run_program
 from tests.emit.pipelines import PLANS, read
@@ -137,14 +138,26 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.mark.nightly  # and `make random-runs`
-def test_random_plans(tmp_path: Path) -> None:
-    for pipeline in random_pipelines(first=9000, count=300):
+@pytest.mark.parametrize(
+    ("target", "first", "count"),
+    [("acl-cpp", 9000, 300), ("cuda-cpp", 12000, 75), ("acl-graph", 15000, 150), ("cuda-graph", 18000, 150)],
+)
+def test_random_plans(target: str, first: int, count: int, tmp_path: Path) -> None:
+    judged = 0
+    for pipeline in random_pipelines(first, count):
         folder = tmp_path / pipeline.plan.name
-        folder.mkdir()
-        program = build_program(pipeline.compiled, folder)
-        for count in (0, 1, 2, 7):
-            counts = dict.fromkeys(pipeline.plan.params, count)
-            meaning = execute(pipeline.plan, counts)
+        try:
+            program = build_program(pipeline.compiled, folder, target)
+        except PlanError:  # there is no loop that can be captured
+            assert target.endswith("-graph")
+            continue
+        judged += 1
+        for value in (0, 1, 2, 7, 40):
+            counts = dict.fromkeys(pipeline.plan.params, value)
+            meaning = program.meaning(counts)
             for seed in (0, 1, 2, 3):
-                assert judge(program, meaning, run_program(program, counts, seed)) == [], (pipeline.plan.name, count)
+                outcome = run_program(program, counts, seed)
+                assert judge(program, meaning, outcome) == [], (pipeline.plan.name, value)
+                assert outcome.alive == 0
         shutil.rmtree(folder)
+    assert judged >= count // 5
