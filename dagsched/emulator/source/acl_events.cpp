@@ -31,7 +31,8 @@ int create(aclrtEvent* handle, EventKind kind, uint32_t flags) {
 
 int find(aclrtEvent handle, EventPtr& event) {
   event = find_event(handle);
-  return event ? ACL_SUCCESS : fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: " + explain_handle(handle, "event"));
+  if (event && event->kind != EventKind::notify) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: " + explain_handle(handle, "event"));
 }
 
 int find_both(aclrtEvent handle, aclrtStream queue, EventPtr& event, Stream*& stream) {

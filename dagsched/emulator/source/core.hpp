@@ -40,6 +40,7 @@ constexpr int kDone = 0, kMore = -1;
 struct Task {
   std::string what;                // for people: "record upload.done"
   std::function<bool()> ready;     // with the lock: may it run? Empty: it may
+  std::function<void()> begun;     // with the lock, when it has been chosen: it may take what it was ready for
   std::function<int()> work;       // without the lock: kDone, kMore (to be called again) or an error
   std::function<void()> finished;  // with the lock, once it is done, failed or dropped
   std::vector<std::shared_ptr<struct Block>> uses;  // blocks that it is going to touch, as far as the runtime knows
@@ -114,7 +115,8 @@ struct Stream {
   std::thread thread;
 };
 
-enum class EventKind { latest, counted, flag };  // ExWithFlag and CUDA; aclrtCreateEvent; aclrtCreateEventWithFlag
+/// ExWithFlag and CUDA; aclrtCreateEvent; aclrtCreateEventWithFlag; aclrtCreateNotify.
+enum class EventKind { latest, counted, flag, notify };
 
 struct Event {
   int number = 0;
@@ -125,6 +127,7 @@ struct Event {
   TokenPtr latest;  // latest, counted: the newest record. flag: the record that has set the flag
   bool set = false;
   bool recorded = false;  // flag: recorded and not reset since, in the order of the calls
+  int ahead = 0;          // notify: records without a wait, in the order of the calls
   int generation = 0;     // records so far, for the trace
   int waits_pending = 0;
   std::vector<int> waiters;  // flag: the streams that wait since the last reset
@@ -307,6 +310,13 @@ void record_event(const EventPtr& event, Stream* stream);
 void wait_event(Stream* stream, const EventPtr& event);
 void reset_event(const EventPtr& event, Stream* stream);
 bool is_complete(const EventPtr& event);
+void set_notify(const EventPtr& notify, Stream* stream);
+/// The stream waits until the notify is set, and clears it.
+void take_notify(const EventPtr& notify, Stream* stream);
+/// Its kind and name, for people.
+std::string describe(const Event& event);
+/// A step of the trace that records or waits for an event.
+Step event_step(const char* action, const EventPtr& event);
 /// `stream` waits for what `other` has been given so far.
 void join_streams(Stream* stream, Stream* other);
 

@@ -38,19 +38,11 @@ TaskPtr wait_task(const TokenPtr& token, const EventPtr& event = nullptr) {
 }
 
 void note_kind(EventKind kind) {
+  if (kind == EventKind::notify) return;
   std::string& model = world().event_model;
   const std::string own = kind == EventKind::flag ? "flag" : "latch";
   if (model.empty()) model = own;
   if (model != own) model = "both";
-}
-
-Step event_step(const char* action, const EventPtr& event) {
-  note_kind(event->kind);
-  Step step;
-  step.action = action;
-  step.event = event;
-  step.generation = event->generation;
-  return step;
 }
 
 void record_in_capture(const EventPtr& event, Stream* stream) {
@@ -117,6 +109,15 @@ void wait_flag(Stream* stream, const EventPtr& event) {
 
 }  // namespace
 
+Step event_step(const char* action, const EventPtr& event) {
+  note_kind(event->kind);
+  Step step;
+  step.action = action;
+  step.event = event;
+  step.generation = event->generation;
+  return step;
+}
+
 EventPtr open_event(Context* context, EventKind kind, uint32_t flags, const std::string& name) {
   World& w = world();
   auto event = std::make_shared<Event>();
@@ -142,7 +143,7 @@ void close_event(const void* handle) {
   const auto at = std::find_if(w.events.begin(), w.events.end(), [=](const EventPtr& e) { return e.get() == handle; });
   if (at == w.events.end()) return;
   if ((*at)->kind == EventKind::flag) --w.flag_events;
-  bury(handle, "event " + (*at)->name, *at);
+  bury(handle, describe(**at), *at);
   w.events.erase(at);
 }
 
@@ -183,6 +184,43 @@ void reset_event(const EventPtr& event, Stream* stream) {
     task->finished = [event] { event->set = false; };
     return task;
   }, event_step("reset", event));
+}
+
+void set_notify(const EventPtr& notify, Stream* stream) {
+  if (++notify->ahead > 1) complain("notify " + notify->name + " is recorded again before anything waits for it");
+  enqueue(stream, "record " + notify->name, [notify](Replay*) {
+    const auto token = std::make_shared<Token>();
+    TaskPtr task = record_task(token);
+    task->finished = [notify, token, finish = std::move(task->finished)] {
+      finish();
+      notify->set = true;
+      notify->latest = token;
+    };
+    return task;
+  }, event_step("set", notify));
+}
+
+void take_notify(const EventPtr& notify, Stream* stream) {
+  --notify->ahead;
+  const auto taken = std::make_shared<TokenPtr>();
+  enqueue(stream, "wait " + notify->name, [=](Replay*) {
+    auto task = std::make_unique<Task>();
+    task->essential = true;
+    task->ready = [notify] { return notify->set; };
+    task->begun = [=] {
+      notify->set = false;
+      *taken = notify->latest;
+    };
+    task->work = [taken] {
+      if (*taken) acquire(taken->get());
+      return kDone;
+    };
+    return task;
+  }, event_step("take", notify));
+}
+
+std::string describe(const Event& event) {
+  return (event.kind == EventKind::notify ? "notify " : "event ") + event.name;
 }
 
 bool is_complete(const EventPtr& event) {

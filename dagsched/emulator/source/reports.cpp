@@ -45,7 +45,7 @@ std::string explain_handle(const void* handle, const std::string& wanted) {
   for (const Stream* stream : w.streams) {
     if (stream == handle) found = "stream " + stream->name;
   }
-  if (const EventPtr event = find_event(handle)) found = "event " + event->name;
+  if (const EventPtr event = find_event(handle)) found = describe(*event);
   for (const auto* contexts : {&w.contexts, &w.ended}) {
     for (const auto& context : *contexts) {
       if (context.get() == handle && context->destroyed) return "the context has been destroyed";
@@ -101,7 +101,7 @@ std::string list_leaks() {
     if (stream->internal || (stream->context != nullptr && stream->context->default_stream == stream)) continue;
     text += "\n  stream " + stream->name;
   }
-  for (const EventPtr& event : w.events) text += "\n  event " + event->name;
+  for (const EventPtr& event : w.events) text += "\n  " + describe(*event);
   for (const auto& [address, block] : w.blocks) {
     const char* kind = block->place == Place::device ? "device" : block->place == Place::pinned ? "host" : "registered";
     text += "\n  " + std::to_string(block->size) + " bytes of " + kind + " memory, " + block->name;

@@ -42,6 +42,7 @@ void dispatch() {
     Stream* stream = pick();
     if (stream == nullptr) return;
     if (w.credits > 0) --w.credits;
+    if (const Task& head = *stream->queue.front(); head.begun && !stream->paused) head.begun();
     stream->flying = stream->go = true;
     ++w.flying;
     stream->gate.wake();

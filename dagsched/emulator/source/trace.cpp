@@ -94,7 +94,9 @@ std::string accesses(const Step& step, const std::vector<Region>& own) {
 
 std::string event_text(const Step& step) {
   const Event& event = *step.event;
-  if (world().event_model != "both" || event.kind == EventKind::flag) return event.name;
+  if (world().event_model != "both" || event.kind == EventKind::flag || event.kind == EventKind::notify) {
+    return event.name;
+  }
   std::string name = event.name;
   std::replace(name.begin(), name.end(), '@', '.');
   return name + "@" + std::to_string(step.generation);
@@ -168,7 +170,9 @@ void write_trace() {
   const auto used = used_blocks();
   std::vector<const Step*> steps;  // to free what nothing has touched is not worth a step
   for (const Step& step : w.trace) {
-    if (step.action != "free" || used.count(step.name) != 0) steps.push_back(&step);
+    if (step.action == "free" && used.count(step.name) == 0) continue;
+    if (step.action == "wait" && !step.event) continue;  // for a value that no call has written
+    steps.push_back(&step);
   }
   const char* model = w.event_model == "flag" || w.event_model == "both" ? "flag" : "latch";
   std::fprintf(file, "{\n \"dagsched-schedule\": 1,\n \"name\": \"trace\",\n \"event_model\": \"%s\",\n", model);

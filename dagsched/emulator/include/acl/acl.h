@@ -15,6 +15,7 @@ typedef int aclError;
 typedef void* aclrtContext;
 typedef void* aclrtStream;
 typedef void* aclrtEvent;
+typedef void* aclrtNotify;
 typedef void* aclmdlRI;
 typedef void* aclrtBinHandle;
 typedef void* aclrtFuncHandle;
@@ -92,6 +93,12 @@ static const int ACL_ERROR_RT_DRV_INTERNAL_ERROR = 507899;
 #define ACL_STOP_ON_FAILURE 0x00000001U
 #define ACL_HOST_REG_MAPPED 0x2U
 #define ACL_HOST_REG_PINNED 0x10000000U
+#define ACL_NOTIFY_DEFAULT 0x00000000U
+#define ACL_NOTIFY_DEVICE_USE_ONLY 0x00000001U
+#define ACL_STREAM_WAIT_VALUE_GEQ 0x00000000U
+#define ACL_STREAM_WAIT_VALUE_EQ 0x00000001U
+#define ACL_STREAM_WAIT_VALUE_AND 0x00000002U
+#define ACL_STREAM_WAIT_VALUE_NOR 0x00000003U
 
 typedef enum aclrtMemcpyKind {
   ACL_MEMCPY_HOST_TO_HOST = 0,
@@ -196,6 +203,14 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent);
 aclError aclrtSetOpWaitTimeout(uint32_t timeout);
 aclError aclrtGetEventAvailNum(uint32_t* eventCount);
+
+aclError aclrtCreateNotify(aclrtNotify* notify, uint64_t flag);
+aclError aclrtDestroyNotify(aclrtNotify notify);
+aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout);
+aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t* notifyId);
+aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag, aclrtStream stream);
+aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag, aclrtStream stream);
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
 aclError aclrtFree(void* devPtr);
