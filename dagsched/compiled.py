@@ -34,6 +34,7 @@ class Compiled:
     elision, ``waits_kept`` wait steps in the schedule, ``handles`` event handles. ``rings`` says how the depths of
     rings were chosen, where there was a choice. ``shifts`` says which ops of loops are issued rounds late (software
     pipelining), ``unshifted`` how many seconds it would take otherwise, ``spared`` what adding order has saved.
+    ``by_hand`` is the schedule as written, where no compiler made it.
     """
 
     plan: Plan
@@ -52,3 +53,4 @@ class Compiled:
     unshifted: float | None = None
     spared: Spared | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    by_hand: Schedule | None = None

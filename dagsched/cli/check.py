@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
-from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_either, read_plan_file, read_text
+from dagsched.cli.inputs import STDIN, ReadPlan, compile_read, read_costs, read_either, read_text
 from dagsched.cli.report import print_diagnostics, print_json
 from dagsched.cost.model import Device
 from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, ScheduleError, UsageError
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Check each file; the exit status is that of the worst."""
     if args.files.count("-") > 1:
         raise UsageError([Diagnostic("U002", "only one of the files can be stdin")])
-    costs = None if args.costs is None else _read_costs(args.costs, console)
+    costs = None if args.costs is None else read_costs(args.costs, console)
     worst = 0
     found: list[Diagnostic] = []
     proposals: list[Proposal] = []
@@ -83,15 +83,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.format in ("github", "sarif"):
         print_diagnostics(console, found, args.format, fixes=[fix for fix in map(_fix_of, proposals) if fix])
     return worst
-
-
-def _read_costs(name: str, console: Console) -> tuple[Plan, Device]:
-    """A plan, resolved, and the device that it is for."""
-    from dagsched.cost.devices import load_device
-    from dagsched.plan.resolve import resolve_plan
-
-    plan = read_plan_file(name, console).plan
-    return resolve_plan(plan), load_device(plan.device, source=plan.source)
 
 
 def _check(name: str, console: Console, costs: tuple[Plan, Device] | None, args: argparse.Namespace) -> Answer:

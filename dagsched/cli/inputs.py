@@ -11,6 +11,7 @@ from dagsched.diagnostics import Diagnostic, Source, UsageError
 if TYPE_CHECKING:
     from dagsched.choice.choose import Effort
     from dagsched.compiled import Compiled
+    from dagsched.cost.model import Device
     from dagsched.nodes import Node
     from dagsched.plan.model import Plan
     from dagsched.schedule.model import Schedule
@@ -59,6 +60,15 @@ def read_plan_file(name: str, console: Console) -> ReadPlan:
 
     source = read_text(name, console)
     return _plan_of(load_node(source), source)
+
+
+def read_costs(name: str, console: Console) -> tuple[Plan, Device]:
+    """A plan, resolved, and the device that it is for: what the ops of a schedule cost."""
+    from dagsched.cost.devices import load_device
+    from dagsched.plan.resolve import resolve_plan
+
+    plan = read_plan_file(name, console).plan
+    return resolve_plan(plan), load_device(plan.device, source=plan.source)
 
 
 def _plan_of(node: Node, source: Source) -> ReadPlan:

@@ -1,4 +1,7 @@
-"""``dagsched run PLAN``: compile, run on a backend, say where the time went; without functions a dry run."""
+"""``dagsched run FILE``: compile, run on a backend, say where the time went; without functions a dry run.
+
+A schedule written by hand is run as it is, with the operations of the plan that ``--costs`` names.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dagsched.cli import run_emulated
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
-from dagsched.cli.inputs import compile_read, read_plan_file
+from dagsched.cli.inputs import ReadPlan, compile_read, read_costs, read_either, read_plan_file, read_text
 from dagsched.cli.report import print_diagnostics, print_json
+from dagsched.diagnostics import Diagnostic, UsageError
 
 if TYPE_CHECKING:
+    from dagsched.compiled import Compiled
     from dagsched.plan.model import Plan
     from dagsched.run.errors import Head
 
@@ -22,7 +27,7 @@ STALL = 10.0
 
 def add_arguments(parser: Parser) -> None:
     """Operands and options of the command."""
-    parser.add_argument("plan", metavar="PLAN", help="the plan's file, or - for stdin")
+    parser.add_argument("plan", metavar="FILE", help="the file of a plan or of a schedule, or - for stdin")
     parser.add_argument(
         "--backend", default="cpu", metavar="NAME",
         help="where to run: `cpu` (threads of this machine, the default), `simulate` (the device's model), `opencl` "
@@ -39,6 +44,10 @@ def add_arguments(parser: Parser) -> None:
         "--count", action="append", default=[], metavar="NAME=N",
         help="the value of a parameter; may be given several times",
     )  # fmt: skip
+    parser.add_argument(
+        "--costs", metavar="PLAN",
+        help="for a schedule: the plan that has its operations, with their functions, their times and their buffers",
+    )  # fmt: skip
     parser.add_argument("--trace", metavar="FILE", help="write the timeline as Chrome trace JSON")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
     parser.add_argument("--repeat", type=_repeats, default=1, metavar="N", help="run N times; report on the last one")
@@ -52,6 +61,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     run_emulated.check_options(args)
     if args.backend == "emulated":
+        if args.costs is not None:
+            raise UsageError([Diagnostic("U002", "`--costs` is not for `--backend emulated`", help="drop it")])
         return run_emulated.run(read_plan_file(args.plan, console), args, _read_counts(args.count), console)
 
     from dagsched.library import Schedule
@@ -61,7 +72,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.run.report import result_data, usage_text
 
     require_backend(args.backend, (*BACKENDS, "emulated"))
-    compiled, warnings = compile_read(read_plan_file(args.plan, console))
+    compiled, warnings = _read(args, console)
     counts: dict[str, Any] = _read_counts(args.count)
     if args.format == "text":
         print_diagnostics(console, warnings, "text")
@@ -93,6 +104,25 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _read(args: argparse.Namespace, console: Console) -> tuple[Compiled, tuple[Diagnostic, ...]]:
+    """What to run, and what to look at."""
+    if args.plan == args.costs == "-":
+        raise UsageError([Diagnostic("U002", "only one of the files can be stdin")])
+    read = read_either(read_text(args.plan, console))
+    if isinstance(read, ReadPlan):
+        if args.costs is not None:
+            headline = f"`--costs` is for schedules, and `{args.plan}` is a plan"
+            raise UsageError([Diagnostic("U002", headline, help="drop `--costs`")])
+        return compile_read(read)
+    if args.costs is None:
+        headline = f"`{args.plan}` is a schedule, which does not say what its operations do and how long they take"
+        help_ = "add `--costs PLAN`, a plan that has operations of the same names"
+        raise UsageError([Diagnostic("U002", headline, help=help_)])
+    from dagsched.run.by_hand import adopt_schedule
+
+    return adopt_schedule(read, *read_costs(args.costs, console)), ()
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -110,8 +140,6 @@ def _repeats(text: str) -> int:
 
 
 def _read_counts(texts: list[str]) -> dict[str, int]:
-    from dagsched.diagnostics import Diagnostic, UsageError
-
     counts = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -123,8 +151,6 @@ def _read_counts(texts: list[str]) -> dict[str, int]:
 
 
 def _require_counts(plan: Plan, given: Mapping[str, Any]) -> None:
-    from dagsched.diagnostics import Diagnostic, UsageError
-
     if not given.keys() <= plan.params.keys():
         return  # a name is misspelt, and the run will say which one
     missing = [name for name, default in plan.params.items() if default is None and name not in given]

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from dagsched.cli.arguments import Parser, choice
 from dagsched.cli.console import Console
-from dagsched.cli.inputs import read_plan_file, schedule_of
+from dagsched.cli.inputs import read_costs, schedule_of
 from dagsched.diagnostics import Diagnostic, UsageError, closest
 from dagsched.view.terminal import escape
 
 if TYPE_CHECKING:
-    from dagsched.cost.model import Device
-    from dagsched.plan.model import Plan
     from dagsched.schedule.model import Schedule
 
 FORMATS = ("text", "svg", "html", "json")
@@ -57,7 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if compiled is not None:
             headline = f"`--plan` is for schedules, and `{args.file}` is a plan"
             raise UsageError([Diagnostic("U002", headline, help="drop `--plan`")])
-        plan, device = _read_costs(args.plan, console)
+        plan, device = read_costs(args.plan, console)
     timeline = predict_timeline(schedule, plan, device, _counts(args.count, schedule))
     if output is None and format == "text":
         console.write(draw_timeline(timeline, "text", width=console.width, paint=console.paint))
@@ -67,15 +65,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
         write_files(output.parent, {output.name: draw_timeline(timeline, format)})
         console.say(f"wrote {escape(str(output))}")
     return 0
-
-
-def _read_costs(name: str, console: Console) -> tuple[Plan, Device]:
-    """A plan, resolved, and its device."""
-    from dagsched.cost.devices import load_device
-    from dagsched.plan.resolve import resolve_plan
-
-    plan = read_plan_file(name, console).plan
-    return resolve_plan(plan), load_device(plan.device, source=plan.source)
 
 
 def _counts(words: list[str], schedule: Schedule) -> dict[str, int]:

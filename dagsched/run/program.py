@@ -112,7 +112,8 @@ class Section:
     def counted(self) -> str | None:
         """The parameter that is the number of the loop's iterations, where it is one parameter's value."""
         count = self.loop.count if self.loop is not None and self.index is not None else None
-        return count.name if isinstance(count, Name) and linear_in(self.hi, count.name) is not None else None
+        moves = isinstance(count, Name) and linear_in(self.hi, count.name) is not None and self.lo == Int(0)
+        return count.name if isinstance(count, Name) and moves else None
 
     @property
     def late(self) -> int:
@@ -249,7 +250,7 @@ class _Splitter:
             self.records.append(record)
             self.add(section, stream, record)
         else:
-            self.refuse(_kind_of(step), step.where)
+            self.refuse(kind_of(step), step.where)
 
     def op_point(self, section: Section, step: OpStep) -> OpPoint:
         name, iteration = step.op, step.iteration
@@ -284,7 +285,7 @@ class _Splitter:
         raise refuse("R101", headline, where, source if where else None, help=help_)
 
 
-def _kind_of(step: Step) -> str:
+def kind_of(step: Step) -> str:
     """A step that no backend runs, by the key that it has in a file."""
     match step:
         case EventStep() | FlagStep():

@@ -90,7 +90,7 @@ class Simulator:
 
 
 def _predict(compiled: Compiled, program: Program, counts: Mapping[str, int]) -> Timeline:
-    predicted = simulate_schedule(compiled.schedule, compiled.resolved, compiled.device, counts)
+    predicted = simulate_schedule(compiled.by_hand or compiled.schedule, compiled.resolved, compiled.device, counts)
     points = [p for s in program.streams for _, part in s.parts for p in part if isinstance(p, OpPoint)]
     numbers = {point.op.name: number for number, point in enumerate(points)}
     loops = {op.name for item in compiled.resolved.items if isinstance(item, Loop) for op in item.body
