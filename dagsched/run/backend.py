@@ -54,7 +54,7 @@ class Options:
 class Runs(Protocol):
     """An executor: what ``schedule.executor(...)`` yields, on every backend."""
 
-    def run(self, **counts: Any) -> Result:
+    def run(self, *source: Any, **counts: Any) -> Result:
         """Run once."""
 
     def stream(self, *source: Any, **counts: Any) -> Iterator[Any]:
@@ -95,6 +95,9 @@ class Backend(Protocol):
     def call(self, stream: StreamProgram, point: OpPoint, plug: Plug | None, take: Callable[[int], Any] | None) -> Call:
         """How an op runs; ``take`` yields the source's item of an iteration, where the function takes one."""
 
+    def returned(self, point: OpPoint) -> Callable[[object], None] | None:
+        """What looks at the value of an op's first call, which goes nowhere; None: nothing does."""
+
     def look(self, buffers: tuple[str, ...], point: OpPoint) -> Call:
         """Copies of buffers as ``point`` has left them, by name."""
 
@@ -130,12 +133,25 @@ def require_backend(name: str, known: Iterable[str] = BACKENDS) -> None:
         raise refuse("R102", f"there is no backend `{name}`", help=help_)
 
 
+def require_numbers(*, trace: object, grace: object = 0) -> None:
+    """Refuse options that are no numbers from 0 up (R107)."""
+    kinds: dict[str, tuple[object, Any, str]] = {
+        "trace": (trace, int, "a number of op instances"),
+        "grace": (grace, int | float, "a number of seconds"),
+    }
+    for name, (value, kind, what) in kinds.items():
+        if isinstance(value, bool) or not isinstance(value, kind) or not value >= 0:
+            raise refuse("R107", f"`{name}` is {value!r}, and {what} from 0 up is needed", help=f"write {name}=10")
+
+
 def make_executor(compiled: Compiled, functions: Functions | None, backend: str, options: Options) -> Runs:
     """An executor of the named backend.
 
-    Raises :class:`UsageError` (R102) for an unknown one, :class:`TypeError` for options that it does not have.
+    Raises :class:`UsageError` for an unknown one (R102) and for options that are no numbers from 0 up (R107),
+    :class:`TypeError` for options that it does not have.
     """
     require_backend(backend)
+    require_numbers(trace=options.trace, grace=options.grace)
     module = import_module(BACKENDS[backend])
     for name in options.extra or {}:
         if name not in getattr(module, "OPTIONS", ()):

@@ -8,8 +8,11 @@ its engine's lanes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dagsched.compiled import Compiled
 from dagsched.plan.expressions import Int
@@ -24,6 +27,9 @@ from dagsched.run.storage import Array, Storage, View, allocate, common_period, 
 
 if TYPE_CHECKING:
     from dagsched.run.board import Board
+
+
+LOGGER = logging.getLogger("dagsched.run")
 
 
 def make_executor(compiled: Compiled, functions: Functions | None, options: Options) -> Runs:
@@ -45,6 +51,7 @@ class Cpu:
 
     def __init__(self) -> None:
         self.storage: dict[str, Storage] = {}
+        self._told: set[str] = set()
         self.params: Mapping[str, int] = {}
         self.plan: Plan
 
@@ -95,6 +102,23 @@ class Cpu:
         views = [view_of(a, s, index, self.params) for a, s in zip(op.accesses, stores, strict=True)]
         period = common_period([period_of(a, s, index) for a, s in zip(op.accesses, stores, strict=True)])
         return call_function(plug, views, period, take)
+
+    def returned(self, point: OpPoint) -> Callable[[object], None] | None:
+        op = point.op
+        written = [access.buffer for access in op.accesses if access.mode.writes]
+        if not written or op.function is None or op.name in self._told:
+            return None
+        slots = [slot for name in written for slot in self.storage[name].slots]
+
+        def look(value: object) -> None:
+            self._told.add(op.name)
+            if isinstance(value, np.ndarray) and not any(np.may_share_memory(value, slot) for slot in slots):
+                LOGGER.warning(
+                    "function `%s` returned an array, which goes nowhere: let it write into `%s` (`%s[:] = ...`)",
+                    op.function, written[0], written[0],
+                )  # fmt: skip
+
+        return look
 
     def look(self, buffers: tuple[str, ...], point: OpPoint) -> Call:
         index = point.loop.index if point.loop else None

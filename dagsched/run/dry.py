@@ -87,6 +87,9 @@ class Dry:
 
         return doze
 
+    def returned(self, point: OpPoint) -> Callable[[object], None] | None:
+        return None
+
     def look(self, buffers: tuple[str, ...], point: OpPoint) -> Call:
         return lambda i: {}
 

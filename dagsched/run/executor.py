@@ -21,7 +21,7 @@ from dagsched.compiled import Compiled
 from dagsched.diagnostics import Diagnostic
 from dagsched.plan.expressions import evaluate
 from dagsched.plan.model import Loop
-from dagsched.run.backend import Backend, Options
+from dagsched.run.backend import Backend, Options, require_numbers
 from dagsched.run.crew import Crew
 from dagsched.run.errors import Head, RunStopped, RunTimeout, refuse
 from dagsched.run.functions import Functions
@@ -31,7 +31,7 @@ from dagsched.run.one_run import Deliver, Run
 from dagsched.run.result import Result, Trace
 from dagsched.run.setup import Setup, set_up
 from dagsched.run.sinks import Sink, find_sink
-from dagsched.run.sources import check_inputs, read_counts
+from dagsched.run.sources import check_inputs, name_counts, read_counts
 from dagsched.run.tape import Tape, new_tape
 
 LOGGER = logging.getLogger("dagsched.run")
@@ -64,7 +64,7 @@ class Executor:
 
     def run(
         self,
-        *,
+        *source: Any,
         inputs: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         watchdog: float | None = None,
@@ -76,7 +76,8 @@ class Executor:
     ) -> Result:
         """Run once and wait for the end.
 
-        Each parameter of the plan is given a number, a sequence or any other iterable (a source) by name. ``inputs``
+        Each parameter of the plan is given a number, a sequence or any other iterable (a source) by name; a plan's
+        only one by position, too. ``inputs``
         are contents for ``input: true`` buffers, kept for later runs. After ``timeout`` seconds the run is stopped and
         :class:`RunTimeout` raised. Where nothing has moved for ``watchdog`` seconds, ``on_stall`` gets what every
         stream is at (without it, a warning is logged). ``trace`` overrides the executor's.
@@ -86,7 +87,9 @@ class Executor:
         Raises :class:`ExecutionError` where an op or a source raises, :class:`UsageError` for what does not fit.
         """
         _check_seconds(timeout=timeout, watchdog=watchdog)
-        with _Entered(self, inputs, {**(counts or {}), **more}, trace) as run:
+        _check_calls(on_stall=on_stall, on_progress=on_progress)
+        given = name_counts(self._setup.plan, source, counts, more, "run")
+        with _Entered(self, inputs, given, trace) as run:
             self._start(run)
             self._attend(run, timeout, watchdog, on_stall, on_progress)
             self._settle(run)
@@ -113,15 +116,8 @@ class Executor:
         _check_seconds(timeout=timeout)
         if ahead is not None and (isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1):
             raise refuse("R107", f"`ahead` is {ahead!r}, and at least one result must find room", help="write ahead=1")
-        params = list(self._setup.plan.params)
-        if source:
-            if len(source) > 1 or len(params) != 1:
-                names = ", ".join(f"`{name}`" for name in params) or "none"
-                headline = f"`stream` takes one source by position, and the plan's parameters are {names}"
-                help_ = f"write stream({params[0]}=items)" if params else "call run() instead"
-                raise refuse("R107", headline, help=help_)
-            more[params[0]] = source[0]
-        return self._stream(inputs, sink, ahead, timeout, trace, {**(counts or {}), **more})
+        given = name_counts(self._setup.plan, source, counts, more, "stream")
+        return self._stream(inputs, sink, ahead, timeout, trace, given)
 
     def stop(self, now: bool = False) -> None:
         """Take nothing more from the sources; what has been taken is finished, and the run ends as if they had ended.
@@ -178,6 +174,7 @@ class Executor:
 
     def _prepare(self, inputs: Mapping[str, Any] | None, given: Mapping[str, Any], trace: int | None) -> Run:
         setup = self._setup
+        require_numbers(trace=self.options.trace if trace is None else trace)
         counts = read_counts(setup.plan, given)
         check_inputs(setup.plan, inputs or {})
         setup.backend.put(inputs or {})
@@ -385,6 +382,13 @@ def _check_seconds(**given: object) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
             headline = f"`{name}` is {value!r}, and a number of seconds above 0 is needed"
             raise refuse("R107", headline, help=f"write {name}=5.0, or leave it out")
+
+
+def _check_calls(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            headline = f"`{name}` is of type `{type(value).__name__}`, and something to call is needed"
+            raise refuse("R107", headline, help=f"write {name}=print, or leave it out")
 
 
 def _shortest(*pauses: float | None) -> float | None:

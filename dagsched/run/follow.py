@@ -60,7 +60,8 @@ def follow_stream(
                 names = looks.get(point.op.name)
                 if names:
                     call = _then(call, backend.look(names, point))
-                step = op_step(section, stream, point, desk, call, locks.get(point.op.name, ()), stamp)
+                held, returned = locks.get(point.op.name, ()), backend.returned(point)
+                step = op_step(section, stream, point, desk, call, held, stamp, returned)
                 if rounds is not None:
                     rounds.add_op(step, -linear_shift(point.iteration or Int(0), section.index or ""))
                 steps.append(guarded(step, as_test(point.when, section.index, desk.params)))

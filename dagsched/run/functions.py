@@ -44,6 +44,10 @@ class Plug:
 
 def plug_functions(plan: Plan, functions: Functions, handle: str | None = None) -> dict[str, Plug]:
     """For every compute and host op its call; raises :class:`UsageError` with all that does not fit (R120, R121)."""
+    if isinstance(functions, str | bytes | list | tuple | set | frozenset) or inspect.isroutine(functions):
+        headline = f"`functions` is of type `{type(functions).__name__}`, and functions are found by name"
+        help_ = 'give a mapping, {"NAME": function}, or an imported module'
+        raise UsageError([Diagnostic("R120", headline, help=help_)])
     plugs: dict[str, Plug] = {}
     faults: dict[Diagnostic, None] = {}
     missing: set[str] = set()

@@ -20,7 +20,7 @@ from dagsched.run.functions import Functions, plug_functions
 from dagsched.run.measured import find_flows
 from dagsched.run.program import OpPoint, Program, split_streams
 from dagsched.run.result import Result, Trace
-from dagsched.run.sources import check_inputs, read_counts
+from dagsched.run.sources import check_inputs, name_counts, read_counts
 from dagsched.timeline import HOST_TRACK, Span, Timeline
 
 _OF_REAL_RUNS = frozenset({"timeout", "watchdog", "on_stall", "on_progress", "trace"})
@@ -41,7 +41,11 @@ class Simulator:
         self._program = split_streams(compiled)
 
     def run(
-        self, *, inputs: Mapping[str, Any] | None = None, counts: Mapping[str, Any] | None = None, **more: Any
+        self,
+        *source: Any,
+        inputs: Mapping[str, Any] | None = None,
+        counts: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> Result:
         """The predicted run, as :meth:`Executor.run` yields a real one; ``seconds`` is the predicted makespan.
 
@@ -51,7 +55,7 @@ class Simulator:
         plan = self._program.plan
         check_inputs(plan, inputs or {})
         given = {name: value for name, value in more.items() if name not in _OF_REAL_RUNS}
-        read = read_counts(plan, {**(counts or {}), **given})
+        read = read_counts(plan, name_counts(plan, source, counts, given, "run"))
         known = {**read.known, **{name: sum(1 for _ in source) for name, source in read.sources.items()}}
         timeline = _predict(self.compiled, self._program, known)
         loops = [item for item in plan.items if isinstance(item, Loop)]

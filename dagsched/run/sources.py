@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from inspect import isgeneratorfunction
 from typing import Any
 
 from dagsched.diagnostics import closest
@@ -35,6 +36,22 @@ class Counts:
     sources: dict[str, Iterable[Any]]
 
 
+def name_counts(
+    plan: Plan, source: tuple[Any, ...], counts: object, more: Mapping[str, Any], call: str
+) -> dict[str, Any]:
+    """What ``run`` or ``stream`` is given for parameters: one by position, in a mapping, and by name; else R107."""
+    if counts is not None and not isinstance(counts, Mapping):
+        headline = f"`counts` is of type `{type(counts).__name__}`, and a mapping from parameters to values is needed"
+        raise refuse("R107", headline, help='write counts={"NAME": 100}')
+    given = {**(counts or {}), **more}
+    params = list(plan.params)
+    if source and (len(source) > 1 or len(params) != 1):
+        names = ", ".join(f"`{name}`" for name in params) or "none"
+        headline = f"`{call}` takes one value by position, and the plan's parameters are {names}"
+        raise refuse("R107", headline, help=f"write {call}({params[0]}=items)" if params else f"write {call}()")
+    return {**given, params[0]: source[0]} if source else given
+
+
 def read_counts(plan: Plan, given: Mapping[str, Any]) -> Counts:
     """Sort what a run is given; raises :class:`UsageError` (R103 to R105)."""
     known: dict[str, int] = {}
@@ -47,7 +64,7 @@ def read_counts(plan: Plan, given: Mapping[str, Any]) -> Counts:
             note = (f"the plan's parameters are {known_names}",) if plan.params else ("the plan has no parameters",)
             help_ = f"did you mean `{near}`?" if near else f"drop it, or declare `params: {{{name}: null}}` in the plan"
             raise refuse("R103", f"`{plan.name}` has no parameter `{name}`", notes=note, help=help_)
-        if isinstance(value, Mapping | set | frozenset) or value is None or isinstance(value, bool):
+        if value is None or isinstance(value, Mapping | set | frozenset | str | bytes | bool):
             raise _no_count(name, value)
         try:
             known[name] = operator.index(value)
@@ -74,7 +91,16 @@ def read_counts(plan: Plan, given: Mapping[str, Any]) -> Counts:
 def _no_count(name: str, value: object) -> Exception:
     kind = type(value).__name__
     help_ = f"write run({name}=100), or give an iterable"
-    return refuse("R104", f"`{name}` is neither a count nor an iterable but of type `{kind}`", help=help_)
+    if isinstance(value, str | bytes):
+        number = value.strip() if isinstance(value, str) and value.strip().isdecimal() else "list(items)"
+        help_ = f"write run({name}={number})"
+    elif hasattr(value, "__aiter__"):
+        help_ = "give a plain iterable, such as iter(queue.get, None) of a queue.Queue that a task fills"
+    elif callable(getattr(value, "get", None)) and not isinstance(value, Mapping):
+        help_ = f"write {name}=iter(queue.get, None), which ends when None comes"
+    elif isgeneratorfunction(value):
+        help_ = f"call it: {name}={value.__name__}()"
+    return refuse("R104", f"`{name}` is neither a count nor a list or source of items but of type `{kind}`", help=help_)
 
 
 def check_inputs(plan: Plan, inputs: object) -> None:

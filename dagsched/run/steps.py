@@ -51,8 +51,12 @@ def op_step(
     call: Call,
     locks: Sequence[AbstractContextManager[Any]],
     stamp: Callable[[], Any] | None,
+    returned: Callable[[object], None] | None = None,
 ) -> Step:
-    """Runs an op, whatever its guard says; ``locks`` are what it holds meanwhile, ``stamp`` its stream's clock."""
+    """Runs an op, whatever its guard says; ``locks`` are what it holds meanwhile, ``stamp`` its stream's clock.
+
+    ``returned`` is told what the op's first call yields, where nobody else is.
+    """
     me, op = stream.number, desk.numbers[point.op.name]
     at_op, at_iteration, halted = desk.op, desk.iteration, desk.board.halted
     if locks:
@@ -61,6 +65,17 @@ def op_step(
         call = _delivering(call, desk.deliver)
     if point.iteration is not None and point.iteration != Name(section.index or ""):
         call = _shifted(call, as_number(point.iteration, section.index, desk.params))
+    if returned is not None and desk.sink != op:
+        rest, look = call, returned
+
+        def first(i: int) -> object:
+            nonlocal call
+            call = rest  # from now on, without a look
+            value = rest(i)
+            look(value)
+            return value
+
+        call = first
     if desk.tape is None:
 
         def run(i: int) -> None:

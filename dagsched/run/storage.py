@@ -58,7 +58,9 @@ class Storage:
         buffer's size are taken as they are; what a dynamic buffer gets is what is in use of it.
         """
         try:
-            array = np.asarray(value)
+            array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+            if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+                raise ValueError("some of its elements are masked")
         except (TypeError, ValueError) as error:
             shape = list(self.buffer.extents)
             headline = f"`{source}` is no array for buffer `{self.buffer.name}`: {error}"

@@ -7,6 +7,7 @@ Written after PyTorch's documentation and tried on a stand-in of its streams onl
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -60,6 +61,9 @@ class Torch:
 
     def _find(self, wanted: str | None) -> str:
         kinds = [kind for kind in KINDS if wanted is None or kind == wanted]
+        if "npu" in kinds and getattr(self.torch, "npu", None) is None:
+            with suppress(ImportError):  # PyTorch before 2.5 does not look for it by itself
+                import_module("torch_npu")
         for kind in kinds:
             api = getattr(self.torch, kind, None)
             if api is not None and api.is_available():

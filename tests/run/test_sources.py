@@ -133,6 +133,43 @@ def test_leaving_a_stream_early_stops_the_run() -> None:
         assert executor.run(n=[1]).iterations == 1
 
 
+def test_a_plans_only_parameter_may_be_given_by_position() -> None:
+    with schedule_of(PIPELINE).executor(FUNCTIONS) as executor:
+        assert executor.run([1, 2]).counts == {"n": 2}
+        with pytest.raises(UsageError, match=r"R107.*`n`"):
+            executor.run(1, 2)
+    with schedule_of(PIPELINE).executor(backend="simulate") as simulator:
+        assert simulator.run(3).counts == {"n": 3}
+
+
+def test_a_function_that_returns_what_it_should_write_is_told_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    returns: dict[str, Any] = {**FUNCTIONS, "work": lambda x, y: x * 10}
+    with schedule_of(PIPELINE).executor(returns) as executor:
+        executor.run([1, 2, 3])
+        assert [line.count("`y[:] = ...`") for line in caplog.messages] == [1]
+        executor.run([1])
+        list(executor.stream([1, 2], sink="work"))  # there it is what is wanted
+    assert len(caplog.messages) == 1
+    with schedule_of(PIPELINE).executor({**FUNCTIONS, "work": lambda x, y: np.multiply(x, 10, out=y)}) as executor:
+        executor.run([1, 2, 3])  # the array that it was given
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("functions", "options", "text"),
+    [
+        ("my.module", {}, "R120.*`str`"),
+        ([read, work, show], {}, "R120.*`list`"),
+        (work, {}, "R120.*`function`"),
+        (FUNCTIONS, {"trace": -1}, "R107.*-1"),
+        (FUNCTIONS, {"grace": "10 s"}, "R107.*'10 s'"),
+    ],
+)
+def test_executors_that_cannot_be_made(functions: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        schedule_of(PIPELINE).executor(functions, **options)
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -141,6 +178,12 @@ def test_leaving_a_stream_early_stops_the_run() -> None:
         ({"n": -1}, "R104.*-1"),
         ({"n": True}, "R104.*bool"),
         ({"n": 2.5}, "R104.*float"),
+        ({"n": "3"}, "R104.*`str`"),
+        ({"n": queue.Queue()}, "R104.*`Queue`"),
+        ({"n": lambda: [1]}, "R104.*`function`"),
+        ({"n": [1], "counts": 5}, "R107.*`int`"),
+        ({"n": [1], "on_stall": 5}, "R107.*`int`"),
+        ({"n": [1], "trace": "all"}, "R107.*'all'"),
         ({"n": 3}, "R114.*`read`"),  # its function takes an item
         ({"n": [1], "inputs": {"a": [1]}}, "R109.*`a`"),
     ],
@@ -167,4 +210,7 @@ def test_inputs_are_needed_and_checked() -> None:
         with pytest.raises(UsageError, match=r"R110.*shape"):
             executor.run(n=1, inputs={"table": [1, 2]})
         executor.run(n=1, inputs={"table": [1, 2, 3]})  # of the same kind: converted
+        with pytest.raises(UsageError, match=r"R110.*masked"):
+            executor.run(n=1, inputs={"table": np.ma.array([1, 2, 3], mask=[False, True, False])})
+        executor.run(n=1, inputs={"table": bytes(12)})
         executor.run(n=1, inputs={"table": bytearray(12)})  # as many bytes as it holds: taken as they are
