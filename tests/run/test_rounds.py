@@ -32,6 +32,7 @@ from dagsched.proof.verify import verify_schedule
 from dagsched.run.program import split_streams
 from tests.passes.build import build_schedule
 from tests.run.bindings import check_bindings
+from tests.run.interleave import find_violation, interleave
 from tests.run.meaning import Functions, inputs_of, require_meaning
 from tests.run.plans import FEW, schedule_of
 
@@ -166,13 +167,17 @@ ops:
 """
 
 
-def test_an_order_through_another_stream_is_kept() -> None:
-    """`use@i` waits for `keep@i-1` only, which the schedule issues behind `make@i`: where `keep@i-1` has run ahead,
-    that says nothing of `make@i`."""
+def _through() -> Compiled:
     compiled = schedule_of(THROUGH).compiled
     shifts, streams = {"make": 0, "use": 2, "keep": 2}, {"make": "s1", "use": "s0", "keep": "s1"}
     schedule = build_schedule(compiled.resolved, streams, shifts)
     assert verify_schedule(compiled.resolved, schedule).holds
+    return replace(compiled, schedule=schedule, streams=streams, shifts=shifts)
+
+
+def test_an_order_through_another_stream_is_kept() -> None:
+    """`use@i` waits for `keep@i-1` only, which the schedule issues behind `make@i`: where `keep@i-1` has run ahead,
+    that says nothing of `make@i`."""
     answered = threading.Semaphore(1)
 
     def make(item: int, a: Any) -> None:
@@ -191,9 +196,8 @@ def test_an_order_through_another_stream_is_kept() -> None:
             assert answered.acquire(timeout=10)
             yield number + 1
 
-    late = replace(compiled, schedule=schedule, streams=streams, shifts=shifts)
     functions: dict[str, Any] = {"make": make, "use": use, "keep": keep}
-    with Schedule(late).executor(functions) as executor:
+    with Schedule(_through()).executor(functions) as executor:
         result = executor.run(n=source(), inputs={"c": [0]}, timeout=20)
     total = 0
     for number in range(6):
@@ -294,15 +298,37 @@ class _Feeder:
 RANDOM_PLANS = int(os.environ.get("DAGSCHED_RUN_PLANS", "12"))
 
 
+def _random_lates() -> Iterator[tuple[int, Compiled]]:
+    for seed in itertools.count():
+        compiled = _random_late(seed)
+        if compiled is not None:
+            yield seed, compiled
+
+
+def _interleave(compiled: Compiled, counts: range, seed: int) -> None:
+    program = split_streams(compiled)
+    for number, count in enumerate(counts):
+        for patient in (False, True):
+            run = interleave(program, count, 100 * seed + number, patient)
+            assert len(run.ended) == count * len(compiled.streams)
+            assert find_violation(compiled.resolved, run, count) is None, (seed, count)
+
+
+def test_interleavings_of_an_order_through_another_stream() -> None:
+    for seed in range(12):
+        _interleave(_through(), range(3, 5), seed)
+
+
+def test_interleavings_of_random_plans() -> None:
+    """Conflicting ops run one after the other, each once, and no run gets stuck, whenever an item comes."""
+    for seed, compiled in islice(_random_lates(), RANDOM_PLANS):
+        _interleave(compiled, range(1, 6, 2), seed)
+
+
 @pytest.mark.parametrize("strict", [False, True], ids=["slow", "strict"])
 def test_random_plans(strict: bool) -> None:
     """What a source feeds means what the plan says, whatever is slow and whatever the source waits for."""
-    ran = 0
-    for seed in itertools.count():
-        compiled = _random_late(seed)
-        if compiled is None:
-            continue
-        ran += 1
+    for seed, compiled in islice(_random_lates(), RANDOM_PLANS // 2):
         for count in (0, 1, 2, 5):
             check_bindings(split_streams(compiled), compiled.schedule, {"n": count})
         functions = Functions(compiled.resolved, None)
@@ -317,5 +343,3 @@ def test_random_plans(strict: bool) -> None:
                 result = executor.run(inputs=inputs, timeout=30, trace=count, n=iter(feeder))
                 assert result.counts == {"n": count}, seed
                 require_meaning(compiled, {"n": count}, functions.log, result.outputs)
-        if ran >= RANDOM_PLANS:
-            break
