@@ -201,6 +201,9 @@ class Acl:
         if code != _OK:
             raise AclError(call, code, self.acl.get_recent_err_msg() or "")
 
+    def bfloat16(self, view: Any) -> Any:
+        return view
+
     def enter(self) -> None:
         """Calls of this thread follow."""
         self._check("set_context", self.rt.set_context(self.context))

@@ -53,6 +53,9 @@ class Driver(Protocol):
     def host_view(self, array: Array) -> Any:
         """What a device function gets for host memory."""
 
+    def bfloat16(self, view: Any) -> Any:
+        """The same part with elements of ``bfloat16`` (it has ``uint16``), where the runtime knows that type."""
+
     def enter(self) -> None:
         """A thread that is no stream's is about to call."""
 
@@ -279,6 +282,12 @@ class Queued(Cpu):
         return where
 
     def _view(self, queue: Any, access: Access, index: str | None) -> View:
+        if self.plan.buffers[access.buffer].dtype == "bfloat16":
+            bits, bfloat16 = self._plain_view(queue, access, index), self.driver.bfloat16
+            return lambda i: bfloat16(bits(i))
+        return self._plain_view(queue, access, index)
+
+    def _plain_view(self, queue: Any, access: Access, index: str | None) -> View:
         if access.buffer not in self.memory:
             view = view_of(access, self.storage[access.buffer], index, self.params, write=access.mode.writes)
             host_view = self.driver.host_view

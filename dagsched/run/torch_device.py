@@ -91,6 +91,9 @@ class Torch:
     def host_view(self, array: Array) -> Any:
         return self.torch.from_numpy(array)
 
+    def bfloat16(self, view: Any) -> Any:
+        return view.view(self.torch.bfloat16)
+
     def enter(self) -> None:
         return None
 

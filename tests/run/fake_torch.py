@@ -138,7 +138,8 @@ class Torch:
     def __init__(self, **kinds: bool) -> None:
         for kind, available in kinds.items():
             setattr(self, kind, Accelerator(available))
-        for name in ("uint8", "int64", "float32", "float16", "int32"):
+        self.bfloat16 = np.dtype([("bfloat16", "uint16")])
+        for name in ("uint8", "uint16", "int64", "float32", "float16", "int32"):
             setattr(self, name, np.dtype(name))
 
     def zeros(self, shape: Any, dtype: Any, device: str = "cpu", pin_memory: bool = False) -> Tensor:

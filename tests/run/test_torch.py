@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dagsched.compiled import Compiled
@@ -68,6 +69,19 @@ def test_the_stream_is_current_and_can_be_asked_for() -> None:
     functions = {"read": lambda a, i: a.fill(i), "work": work, "show": lambda b: int(b[0])}
     with _executor(schedule_of(PIPELINE).compiled, functions) as executor:
         assert list(executor.stream(n=300)) == list(range(1, 301))  # more than may be in flight
+
+
+def test_bfloat16_is_torchs_own() -> None:
+    kinds: set[Any] = set()
+
+    def work(x: Any, y: Any) -> None:
+        kinds.update((x.array.dtype, y.array.dtype))
+        fake_torch.enqueue(lambda: np.copyto(y.array, x.array))
+
+    compiled = schedule_of(PIPELINE.replace("int64", "bfloat16")).compiled
+    with _executor(compiled, {"read": lambda a, i: a.fill(i), "work": work, "show": lambda b: int(b[0])}) as executor:
+        assert list(executor.stream(n=5)) == list(range(5))
+    assert kinds == {fake_torch.Torch().bfloat16}
 
 
 def test_without_an_accelerator() -> None:
