@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from dagsched.diagnostics import Diagnostic, UsageError, closest
@@ -82,3 +83,8 @@ def choice(what: str, names: Sequence[str]) -> Callable[[str], str]:
         raise argparse.ArgumentTypeError(f"there is no {what} `{text}`; {hint}")
 
     return check
+
+
+def with_ending(output: Path, ending: str = ".svg") -> str:
+    """A picture's name as it should have been; ``.`` and ``..`` have none that could get another ending."""
+    return str(output.with_suffix(ending) if output.name.strip(".") else output / f"picture{ending}")

@@ -1,7 +1,7 @@
 """``dagsched explain CODE`` and ``dagsched explain FILE A@i B@j``: what a diagnostic means; why A precedes B.
 
-An instance is ``upload@3``, or ``upload@i-1`` with a loop's own index: then the question is asked for several
-iterations one after another, and the answer says for which.
+An instance is ``upload@3``, ``upload@i-1`` with a loop's own index, or ``upload@n-1`` with a parameter: then the
+question is asked for several numbers one after another, and the answer says for which.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagsched.cli.arguments import Parser
 from dagsched.cli.console import Console
+from dagsched.cli.graph import picture_format
 from dagsched.cli.report import print_json
 from dagsched.diagnostics import Diagnostic, UsageError, closest
 from dagsched.view.codes import CODES
@@ -21,12 +22,8 @@ from dagsched.view.terminal import escape, pad, width_of
 if TYPE_CHECKING:
     from dagsched.proof.check_paths import Chain
     from dagsched.proof.check_relate import Relation
-    from dagsched.schedule.model import Schedule
 
 _CODE = re.compile(r"[A-Za-z]\d{3}\Z")
-_SYMBOLIC = re.compile(r"(?P<op>.+)@\s*(?P<index>[A-Za-z_]\w*)\s*(?P<offset>[+-]\s*\d+)?\s*\Z", re.DOTALL)
-ITERATIONS = 6
-"""How many iterations an instance with a loop's index is asked about."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,6 +32,9 @@ def add_arguments(parser: Parser) -> None:
         "operands", metavar="CODE|FILE A@i B@j", nargs="*",
         help="codes such as P101 (default: all of them), or a plan or schedule and two op instances",
     )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="also draw the answer for two instances: ends in .svg, .png or .dot"
+    )
     parser.add_format(("text", "json"))
 
 
@@ -47,6 +47,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if words and not _CODE.match(words[0]) and (words[0] == "-" or Path(words[0]).exists()):
         headline = f"two op instances are needed after `{words[0]}`"
         raise UsageError([Diagnostic("U002", headline, help=f"dagsched explain {words[0]} A@i B@i+1")])
+    if args.output is not None:
+        raise UsageError([Diagnostic("U002", "`-o` draws how two op instances stand", help="name FILE A@i B@j too")])
     return _explain_codes(words, args.format, console)
 
 
@@ -78,77 +80,71 @@ def _unknown(code: str) -> Diagnostic:
 def _explain_order(args: argparse.Namespace, words: list[str], console: Console) -> int:
     """Ask for each pair of instances; the first pair that is not in the order asked for decides."""
     from dagsched.cli.inputs import schedule_of
+    from dagsched.cli.instances import read_pairs
     from dagsched.proof.check_relate import relate
 
+    output = Path(args.output) if args.output else None
+    format = picture_format(output) if output else ""
     file, first, second = words
     schedule, _ = schedule_of(file, console)
-    pairs, span = _instances(schedule, first, second)
-    answers = []
-    for one, other in pairs:
-        relation = relate(schedule, one, other)
-        if relation.verdict != "before":
-            return _say(console, args.format, (one, other), relation, "")
-        answers.append(relation)
-    return _say(console, args.format, (first, second), answers[0], span)
-
-
-def _instances(schedule: Schedule, first: str, second: str) -> tuple[list[tuple[str, str]], str]:
-    """The pairs of concrete instances to ask about, and what to say of the iterations they stand for."""
-    from dagsched.plan.expressions import Int
-    from dagsched.schedule.model import LoopStep, OpStep
-
-    names = {step.op for step in schedule.walk() if isinstance(step, OpStep)}
-    parts = [None if text in names else _SYMBOLIC.match(text) for text in (first, second)]
-    indices = sorted({part["index"] for part in parts if part})
-    if not indices:
-        return [(first, second)], ""
-    loops = {step.index: step for step in schedule.walk() if isinstance(step, LoopStep)}
-    for index in indices:
-        if index not in loops:
-            near = closest(index, loops) or next(iter(loops), None)
-            help_ = f"the schedule's loop has the index `{near}`" if near else "the schedule has no loop"
-            raise UsageError([Diagnostic("U002", f"no loop has the index `{index}`", help=help_)])
-    if len(indices) > 1:
-        headline = f"`{indices[0]}` and `{indices[1]}` are the indices of different loops"
-        raise UsageError([Diagnostic("U002", headline, help="write numbers: `A@3 B@0`")])
-    loop = loops[indices[0]]
-    offsets = [int((part["offset"] or "0").replace(" ", "")) if part else 0 for part in parts]
-    lowest = loop.lo.value if isinstance(loop.lo, Int) else 0
-    start = lowest - min(offsets)
-    end = start + ITERATIONS
-    if isinstance(loop.hi, Int):
-        end = max(start + 1, min(end, loop.hi.value - max(offsets)))
-
-    def concrete(text: str, part: re.Match[str] | None, offset: int, value: int) -> str:
-        return f"{part['op']}@{value + offset}" if part else text
-
-    pairs = [
-        (concrete(first, parts[0], offsets[0], value), concrete(second, parts[1], offsets[1], value))
-        for value in range(start, end)
-    ]
-    return pairs, f"{loop.index} = {start} to {end - 1}" if len(pairs) > 1 else f"{loop.index} = {start}"
-
-
-def _say(console: Console, format: str, pair: tuple[str, str], relation: Relation, span: str) -> int:
-    if format == "json":
-        print_json(console, _relation_data(pair, relation))
-        return 0
-    one, other = escape(pair[0]), escape(pair[1])
-    if relation.verdict == "before":
-        asked = f" (asked for {escape(span)}; the chain is that of the first)" if span else ""
-        console.write(f"{one} comes before {other}{asked}\n{_chain_text(console, relation.chain)}")
-    elif relation.verdict == "after":
-        console.write(f"{one} does not come before {other}: {other} comes first\n")
-        console.write(_chain_text(console, relation.chain))
-    elif relation.verdict == "mixed":
-        first, second = map(escape, (relation.first, relation.second))
-        late, early = map(escape, relation.other or ("", ""))
-        console.write(f"{one} and {other} are ordered, but not all instances in the same way:\n")
-        console.write(f"{first} comes before {second}, and {early} before {late}\n")
-        console.write(_chain_text(console, relation.chain))
+    pairs, span = read_pairs(schedule, first, second)
+    relations = []
+    asked = (first, second)
+    for pair in pairs:
+        relations.append(relate(schedule, pair.first, pair.second, pair.params))
+        if relations[-1].verdict != "before":
+            asked, span = (pair.first, pair.second), ""
+            break
+    relation = relations[0] if span else relations[-1]
+    headline = _headline(asked, relation)
+    if output is not None:
+        _draw(output, format, relation, headline, console)
+    if args.format == "json":
+        print_json(console, _relation_data(asked, relation))
     else:
-        console.write(_collision_text(console, relation))
+        about = f" (asked for {escape(span)}; the chain is that of the first)" if span else ""
+        console.write(f"{headline}{about}\n{_picture_text(console, relation)}")
     return 0
+
+
+def _draw(output: Path, format: str, relation: Relation, headline: str, console: Console) -> None:
+    """Write the picture, whole or not at all."""
+    from dagsched.output import write_files
+    from dagsched.view.relation_graph import relation_dot
+    from dagsched.view.render import draw_picture
+
+    picture = draw_picture(relation_dot(relation, headline), format)
+    for note in picture.notes:
+        console.say(f"{console.talk('note', 'blue')}: {escape(note)}")
+    write_files(output.parent, {output.name: picture.data})
+    console.say(f"wrote {escape(str(output))}")
+
+
+def _headline(asked: tuple[str, str], relation: Relation) -> str:
+    """The answer in words."""
+    one, other = map(escape, asked)
+    first, second = map(escape, (relation.first, relation.second))
+    if relation.verdict == "before":
+        return f"{one} comes before {other}"
+    if relation.verdict == "after":
+        return f"{one} does not come before {other}: {other} comes first"
+    if relation.verdict == "mixed":
+        late, early = map(escape, relation.other or ("", ""))
+        return (
+            f"{one} and {other} are ordered, but not all instances in the same way:\n"
+            f"{first} comes before {second}, and {early} before {late}"
+        )
+    collision = relation.collision
+    assert collision is not None
+    if collision.overlap and collision.runs:
+        return f"nothing orders {first} and {second}: here they run at the same time"
+    if collision.runs:
+        return f"nothing orders {first} and {second}: they never run at the same time, but either may come first"
+    return f"nothing orders {first} and {second}, as far as the interleavings were explored"
+
+
+def _picture_text(console: Console, relation: Relation) -> str:
+    return _collision_text(console, relation) if relation.collision else _chain_text(console, relation.chain)
 
 
 def _relation_data(pair: tuple[str, str], relation: Relation) -> dict[str, Any]:
@@ -166,24 +162,17 @@ def _relation_data(pair: tuple[str, str], relation: Relation) -> dict[str, Any]:
 
 
 def _collision_text(console: Console, relation: Relation) -> str:
-    """What collides, a run that shows it, and why that matters."""
+    """A run that shows it, and why that matters."""
     from dagsched.view.collision import collision_picture
 
     collision = relation.collision
     assert collision is not None
-    one, other = escape(relation.first), escape(relation.second)
-    if collision.overlap and collision.runs:
-        headline = f"nothing orders {one} and {other}: here they run at the same time"
-    elif collision.runs:
-        headline = f"nothing orders {one} and {other}: they never run at the same time, but either may come first"
-    else:
-        headline = f"nothing orders {one} and {other}, as far as the interleavings were explored"
     picture = collision_picture(collision, console.width, console.glyphs, console.paint)
     if collision.conflicts:
         matters = f"both touch {escape('; '.join(collision.conflicts))}: a race\n"
     else:
         matters = "they touch no bytes in common that either changes: no race\n"
-    return f"{headline}\n\n{picture}\n{matters}" if picture else f"{headline}\n{matters}"
+    return f"\n{picture}\n{matters}" if picture else matters
 
 
 def _chain_text(console: Console, chain: Chain | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dagsched.cli.arguments import Parser, choice
+from dagsched.cli.arguments import Parser, choice, with_ending
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import schedule_of
 from dagsched.diagnostics import Diagnostic, UsageError
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.view.graph import schedule_dot
 
     output = Path(args.output) if args.output and args.output != "-" else None
-    format = args.format or _format_of(output)
+    format = args.format or picture_format(output)
     if output is None and format == "png" and console.stdout.isatty():
         headline = "a PNG picture is no text for a terminal"
         raise UsageError([Diagnostic("U006", headline, help="name a file with `-o x.png`")])
@@ -47,11 +47,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _format_of(output: Path | None) -> str:
+def picture_format(output: Path | None) -> str:
+    """The format that a picture's name asks for (``dot`` for stdout); raises :class:`UsageError` (U005) for none."""
     if output is None:
         return "dot"
     ending = output.suffix.removeprefix(".").lower()
     if ending in FORMATS:
         return ending
     headline = f"the format of `{output}` is not clear: its name ends in none of .{', .'.join(FORMATS)}"
-    raise UsageError([Diagnostic("U005", headline, help=f"`-o {output.with_suffix('.svg')}`, or add `--format svg`")])
+    raise UsageError([Diagnostic("U005", headline, help=f"`-o {with_ending(output)}`")])

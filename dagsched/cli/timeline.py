@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagsched.cli.arguments import Parser, choice
+from dagsched.cli.arguments import Parser, choice, with_ending
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import read_costs, schedule_of
 from dagsched.diagnostics import Diagnostic, UsageError, closest
@@ -101,4 +101,4 @@ def _format_of(output: Path | None) -> str:
     if ending in FORMATS:
         return ending
     headline = f"the format of `{output}` is not clear: its name ends in none of .svg, .html, .json, .txt"
-    raise UsageError([Diagnostic("U005", headline, help=f"`-o {output.with_suffix('.svg')}`, or add `--format svg`")])
+    raise UsageError([Diagnostic("U005", headline, help=f"`-o {with_ending(output)}`, or add `--format svg`")])

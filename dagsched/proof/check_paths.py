@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,10 @@ _INSTANCE = re.compile(rf"(?P<op>.*?)(?:@(?P<at>{_VALUES})|(?P<brackets>(?:\[{_V
 MARGIN = 3
 """Iterations beyond the ones asked about, where counts are parameters."""
 MOST = 400_000
+"""Steps that are issued at the most in a run that is looked for."""
+
+MOST_NAMED = 12
+"""Ops that a message lists at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,15 @@ def orders(schedule: Schedule, first: str, second: str) -> Chain | None:
     return find_chain(run, firsts[0], seconds[0])
 
 
-def find_instances(schedule: Schedule, first: str, second: str) -> tuple[Run, list[Node], list[Node]]:
-    """A run in which both occur, and the instances that each name stands for; raises as :func:`orders` does."""
+def find_instances(
+    schedule: Schedule, first: str, second: str, params: Mapping[str, int] | None = None
+) -> tuple[Run, list[Node], list[Node]]:
+    """A run in which both occur, and the instances that each name stands for; raises as :func:`orders` does.
+
+    ``params`` fixes parameters; others are taken as just large enough.
+    """
     wanted = [_parse(schedule, first), _parse(schedule, second)]
-    run = _run_for(schedule, wanted)
+    run = _run_for(schedule, wanted, params or {})
     firsts, seconds = (list(_instances(schedule, run, *instance)) for instance in wanted)
     for (text, _), found in zip(wanted, (firsts, seconds), strict=True):
         if not found:
@@ -79,12 +88,12 @@ def _parse(schedule: Schedule, text: str) -> tuple[str, tuple[int, ...]]:
     return match["op"], tuple(int(value) for value in re.findall(r"-?\d+", values))
 
 
-def _run_for(schedule: Schedule, wanted: list[tuple[str, tuple[int, ...]]]) -> Run:
+def _run_for(schedule: Schedule, wanted: list[tuple[str, tuple[int, ...]]], fixed: Mapping[str, int]) -> Run:
     """A run in which the instances occur, with counts that are parameters no larger than that takes."""
-    params = used_params(schedule)
+    params = [name for name in used_params(schedule) if name not in fixed]
     count = max([0, *(value for _, values in wanted for value in values)]) + MARGIN
     while True:
-        env = dict.fromkeys(params, count)
+        env = {**dict.fromkeys(params, count), **fixed}
         try:
             run = run_schedule(schedule, env, MOST)
         except (TooManySteps, ExpressionError) as error:
@@ -92,7 +101,11 @@ def _run_for(schedule: Schedule, wanted: list[tuple[str, tuple[int, ...]]]) -> R
             raise ScheduleError([Diagnostic("S408", f"the schedule cannot be followed: {text}")]) from error
         if all(any(True for _ in _instances(schedule, run, *instance)) for instance in wanted):
             return run
-        if not params or count_steps(schedule, dict.fromkeys(params, 4 * count)) > MOST // 4 or count > 256:
+        if (
+            not params
+            or count_steps(schedule, {**dict.fromkeys(params, 4 * count), **fixed}) > MOST // 4
+            or count > 256
+        ):
             return run
         count *= 4
 
@@ -122,7 +135,8 @@ def _unknown(schedule: Schedule, run: Run, text: str, op: str) -> ScheduleError:
             ]
         )
     guess = closest(op, names)
-    meant = f"did you mean `{guess}`?" if guess else None
+    some = ", ".join(f"`{name}`" for name in sorted(names)[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    meant = f"did you mean `{guess}`?" if guess else f"name one of {some}" if names else None
     return ScheduleError([Diagnostic("S410", f"the schedule has no op `{op}`", source=schedule.source, help=meant)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,13 +31,15 @@ class Relation:
     other: tuple[str, str] | None = None
 
 
-def relate(schedule: Schedule, first: str, second: str) -> Relation:
+def relate(schedule: Schedule, first: str, second: str, params: Mapping[str, int] | None = None) -> Relation:
     """The relation of two instances (or of all that two names stand for); names as in ``check_paths.orders``.
+
+    ``params`` fixes parameters; others are taken as just large enough.
 
     Raises :class:`~dagsched.diagnostics.ScheduleError` (S410) for an instance that never occurs, and where both are
     the same.
     """
-    run, firsts, seconds = find_instances(schedule, first, second)
+    run, firsts, seconds = find_instances(schedule, first, second, params)
     pairs = [(a, b) for a in firsts for b in seconds if a.index != b.index]
     if not pairs:
         headline = f"`{first}` and `{second}` are one and the same op instance"

@@ -39,7 +39,7 @@ class Hop:
 
 def chain_picture(chain: Chain, width: int = 100, glyphs: Glyphs = UNICODE) -> str:
     """The picture of a chain, lines of at most ``width`` cells where a single link fits at all."""
-    hops = list(_hops(chain))
+    hops = hops_of(chain)
     lanes = list(dict.fromkeys(hop.lane for hop in hops))
     parts: list[str] = []
     start = 0
@@ -52,7 +52,7 @@ def chain_picture(chain: Chain, width: int = 100, glyphs: Glyphs = UNICODE) -> s
     return "\n".join(parts)
 
 
-def _hops(chain: Chain) -> list[Hop]:
+def hops_of(chain: Chain) -> list[Hop]:
     """The links that matter: work, and how the chain gets from one stream to the next."""
     hops: list[Hop] = []
     for number, link in enumerate(chain):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphviz import Digraph  # type: ignore[import-untyped]
 
 INK, FAINT, WAIT, CARRIED, IMPLIED = "#1f2933", "#7b8794", "#2563eb", "#d97706", "#b8c0ca"
-_HUES = (
+HUES = (
     ("#e0edff", "#5b8def"), ("#e3f6e8", "#4fa866"), ("#fdeede", "#d98a3d"), ("#f1e8fd", "#8f6bd6"),
     ("#e0f5f5", "#3a9ea0"), ("#fde7ee", "#d1608a"), ("#f4f3dc", "#9c9436"), ("#eceef1", "#7b8794"),
 )  # fmt: skip
@@ -43,8 +43,6 @@ def graph_dot(compiled: Compiled) -> str:
 
 def schedule_dot(schedule: Schedule, hazards: Hazards | None = None, plan: Plan | None = None) -> str:
     """The picture of any schedule; ``hazards`` add the grey lines, ``plan`` what each op is and how long it takes."""
-    from graphviz import Digraph
-
     groups = groups_of(schedule)
     edges = edges_of(schedule, hazards)
     hidden = sum(edge.kind == "implied" for edge in edges)
@@ -52,22 +50,29 @@ def schedule_dot(schedule: Schedule, hazards: Hazards | None = None, plan: Plan 
         edges = tuple(edge for edge in edges if edge.kind != "implied")
     ids = {name: f"op{number}" for number, name in enumerate(name for group in groups for name, _ in group.ops)}
     streams = dict.fromkeys(stream for group in groups for _, stream in group.ops)
-    hues = {stream: _HUES[number % len(_HUES)] for number, stream in enumerate(streams)}
-    graph = Digraph("dagsched")
-    graph.attr(
-        rankdir="LR", bgcolor="white", fontname="Helvetica", fontsize="11", fontcolor=INK, pad="0.25",
-        nodesep="0.28", ranksep="0.55", newrank="true", labelloc="b", labeljust="l",
-        label=_legend(schedule.name, edges, hidden if hidden > _MOST_IMPLIED else 0),
-    )  # fmt: skip
-    graph.attr("node", shape="box", style="rounded,filled", fontname="Helvetica", fontsize="12", fontcolor=INK,
-               margin="0.14,0.07", penwidth="1.2")  # fmt: skip
-    graph.attr("edge", fontname="Helvetica", fontsize="9", arrowsize="0.7", penwidth="1.2")
+    hues = {stream: HUES[number % len(HUES)] for number, stream in enumerate(streams)}
+    graph = new_graph(_legend(schedule.name, edges, hidden if hidden > _MOST_IMPLIED else 0))
     ops = {op.name: op for op in plan.ops()} if plan else {}
     for number, group in enumerate(groups):
         _add_group(graph, number, group, schedule, ids, hues, ops)
     for edge in edges:
         _add_edge(graph, edge, ids)
     return str(graph.source)
+
+
+def new_graph(label: str) -> Digraph:
+    """An empty picture in the look that all have, with a label (HTML-like) below it."""
+    from graphviz import Digraph
+
+    graph = Digraph("dagsched")
+    graph.attr(
+        rankdir="LR", bgcolor="white", fontname="Helvetica", fontsize="11", fontcolor=INK, pad="0.25",
+        nodesep="0.28", ranksep="0.55", newrank="true", labelloc="b", labeljust="l", label=label,
+    )  # fmt: skip
+    graph.attr("node", shape="box", style="rounded,filled", fontname="Helvetica", fontsize="12", fontcolor=INK,
+               margin="0.14,0.07", penwidth="1.2")  # fmt: skip
+    graph.attr("edge", fontname="Helvetica", fontsize="9", arrowsize="0.7", penwidth="1.2")
+    return graph
 
 
 def _add_group(
@@ -86,7 +91,7 @@ def _add_group(
     if group.loop:
         lo, hi = expression_text(group.loop.lo), expression_text(group.loop.hi)
         span = f"{hi} times" if lo == "0" else f"from {lo} to {hi}"
-        title = f"<b>loop {_html(group.loop.index)}</b>  {_html(span)}"
+        title = f"<b>loop {html(group.loop.index)}</b>  {html(span)}"
         frame.attr(label=f"<{title}>", style="rounded", color=FAINT, fontcolor=INK, margin="14", labeljust="l",
                    penwidth="1.4", labelloc="t", fontsize="11")  # fmt: skip
     for place, stream in enumerate(dict.fromkeys(stream for _, stream in group.ops)):
@@ -99,7 +104,7 @@ def _add_group(
                 if on == stream:
                     text, width = _node_label(name, ops.get(name))
                     box.node(ids[name], label=text, fillcolor=fill, color=border, width=f"{width:.2f}",
-                             tooltip=_tooltip(name))  # fmt: skip
+                             tooltip=tooltip(name))  # fmt: skip
     graph.subgraph(frame)
 
 
@@ -107,7 +112,7 @@ def _stream_title(stream: Stream | None, name: str) -> str:
     if not name:
         return "<b>issuing thread</b>"
     engine = (stream.engine or ("host" if stream.host else "")) if stream else ""
-    return f"<b>{_html(name)}</b>" + (f"  {_html(engine)}" if engine and engine != name else "")
+    return f"<b>{html(name)}</b>" + (f"  {html(engine)}" if engine and engine != name else "")
 
 
 def _node_label(name: str, op: Op | None) -> tuple[str, float]:
@@ -116,9 +121,9 @@ def _node_label(name: str, op: Op | None) -> tuple[str, float]:
     Renderers without a font for a script take its characters for narrow, so such names get their width from us.
     """
     shown, detail = clip(escape(name), _LONGEST), clip(escape(_detail(op)), _LONGEST) if op else ""
-    label = f"<b>{_html(shown)}</b>"
+    label = f"<b>{html(shown)}</b>"
     if detail:
-        label += f'<br/><font point-size="9" color="{FAINT}">{_html(detail)}</font>'
+        label += f'<br/><font point-size="9" color="{FAINT}">{html(detail)}</font>'
     width = 0.0 if (shown + detail).isascii() else 0.3 + max(width_of(shown) * 0.1, width_of(detail) * 0.075)
     return f"<{label}>", max(0.75, width)
 
@@ -137,7 +142,7 @@ def _add_edge(graph: Digraph, edge: Edge, ids: dict[str, str]) -> None:
     """One line; those into a later iteration do not push ops apart."""
     if edge.before not in ids or edge.after not in ids:
         return
-    look = {"tooltip": _tooltip(_edge_tooltip(edge))}
+    look = {"tooltip": tooltip(_edge_tooltip(edge))}
     if edge.kind == "order":
         look |= {"style": "dotted", "color": FAINT, "arrowhead": "vee", "weight": "4"}
     elif edge.kind == "implied":
@@ -151,7 +156,7 @@ def _add_edge(graph: Digraph, edge: Edge, ids: dict[str, str]) -> None:
 
 
 def _edge_label(edge: Edge, colour: str) -> str:
-    lines = [_html(clip(escape(text), _LONGEST)) for text in edge.texts[:_MOST_LABELS]]
+    lines = [html(clip(escape(text), _LONGEST)) for text in edge.texts[:_MOST_LABELS]]
     if len(edge.texts) > _MOST_LABELS:
         lines.append(f"{len(edge.texts) - _MOST_LABELS} more")
     if edge.distance:
@@ -174,7 +179,7 @@ def _legend(name: str, edges: Iterable[Edge], hidden: int) -> str:
         (any(kind == "order" for kind, _ in kinds), "DOTTED", FAINT, "stream order"),
         (any(kind == "implied" for kind, _ in kinds), "SOLID", IMPLIED, "hazard that the others imply"),
     ]
-    cells = f'<td align="left"><font point-size="13"><b>{_html(clip(escape(name), _LONGEST))}</b></font>    </td>'
+    cells = f'<td align="left"><font point-size="13"><b>{html(clip(escape(name), _LONGEST))}</b></font>    </td>'
     for present, style, colour, text in entries:
         if present:
             line = f'<td sides="T" border="2" style="{style.lower()}" color="{colour}" width="30" height="1"></td>'
@@ -185,12 +190,12 @@ def _legend(name: str, edges: Iterable[Edge], hidden: int) -> str:
     return f'<<table border="0" cellborder="0" cellspacing="3"><tr>{cells}</tr></table>>'
 
 
-def _html(text: str) -> str:
+def html(text: str) -> str:
     """Text for an HTML-like label; an empty one would not parse, and a single ``\\N`` would become the node's id."""
     return escape_html(escape(text)).replace("\\", "\\\\") or " "
 
 
-def _tooltip(text: str) -> str:
+def tooltip(text: str) -> str:
     """A plain string attribute: no escape of DOT's is read into a name, and ``<b>`` stays text."""
     from graphviz import escape as escape_dot
 

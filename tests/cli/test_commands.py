@@ -266,6 +266,31 @@ def test_explain_says_that_nothing_orders_two(cli: Cli, racing: str) -> None:
     assert "upload@0 comes first" in cli("explain", racing, "infer@i", "upload@i").out
 
 
+def test_explain_takes_a_parameter_as_waits_are_printed(cli: Cli, good: str, racing: str) -> None:
+    """``download@n-1`` is the last iteration of each of several counts."""
+    text = cli("explain", good, "upload@n-1", "work@n-1").out
+    assert text.startswith("upload@n-1 comes before work@n-1 (asked for n = 1 to 6; the chain is that of the first)")
+    data = json.loads(cli("explain", racing, "infer@n-3", "upload@n-1", "--format", "json").out)
+    assert (data["ordered"], data["first"], data["second"]) == (False, "infer@0", "upload@2")
+    assert "cannot both vary" in cli("explain", good, "upload@i", "work@n-1").err
+    assert "`work`" in cli("explain", good, "upload@n-1", "wrong").err
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "dot"])
+def test_explain_draws_its_answer(cli: Cli, racing: str, tmp_path: Path, ending: str) -> None:
+    """The text stays on stdout; a chain, a collision and the two orders of an op and another have a picture each."""
+    heads = {"svg": b"<?xml", "png": b"\x89PNG", "dot": b"digraph"}
+    for number, pair in enumerate((("upload@1", "infer@1"), ("infer@i", "upload@i+2"), ("upload", "infer"))):
+        picture = tmp_path / f"deep/{number}.{ending}"
+        result = cli("explain", racing, *pair, "-o", str(picture))
+        assert (result.status, result.err) == (0, f"wrote {picture}\n")
+        assert result.out == cli("explain", racing, *pair).out
+        assert picture.read_bytes().startswith(heads[ending])
+    assert cli("explain", "P101", "-o", str(tmp_path / "x.svg")).status == 2
+    for wrong in (".", "..", "x.txt", "-"):
+        assert "U005" in cli("explain", racing, "upload@1", "infer@1", "-o", wrong).err
+
+
 def test_explain_of_an_op_that_is_not_there(cli: Cli, racing: str) -> None:
     result = cli("explain", racing, "uplaod@1", "infer@1")
     assert result.status == 1

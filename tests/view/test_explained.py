@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import xml.etree.ElementTree as ET
 from itertools import permutations
 
 import pytest
@@ -19,7 +21,9 @@ from dagsched.schedule.reader import read_schedule
 from dagsched.view.chain import chain_picture
 from dagsched.view.collision import collision_picture
 from dagsched.view.glyphs import ASCII, UNICODE, glyphs_for
-from dagsched.view.terminal import width_of
+from dagsched.view.relation_graph import relation_dot
+from dagsched.view.render import render_graph
+from dagsched.view.terminal import escape, width_of
 from tests.check.strategies import schedules
 
 PIPELINE = """
@@ -119,3 +123,24 @@ def test_a_collision_is_as_wide_as_it_may(schedule: Schedule, width: int) -> Non
 def test_glyphs_follow_the_encoding() -> None:
     assert glyphs_for("utf-8") is UNICODE
     assert glyphs_for("latin-1") is glyphs_for(None) is glyphs_for("nonsense") is ASCII
+
+
+@pytest.mark.parametrize("name", ["<script>", "a b", '";evil="', "\\N", "名前", "-->", "&amp;"])
+def test_names_stay_text_in_pictures_of_relations(name: str) -> None:
+    """A chain and a collision, drawn: each box has its name as text, and nothing else is added."""
+    text = json.dumps({
+        "dagsched-schedule": 1,
+        "steps": [
+            {"stream": name, "op": name, "writes": ["x"]},
+            {"stream": name, "record": "e"},
+            {"stream": "t", "wait": "e"},
+            {"stream": "t", "op": "second", "reads": ["x"]},
+            {"stream": "u", "op": "third", "reads": ["x"]},
+        ],
+    })  # fmt: skip
+    schedule = read_schedule(Source("p.json", text))
+    for other in ("second", "third"):
+        picture = ET.fromstring(render_graph(relation_dot(relate(schedule, name, other), f"{name} and {other}"), "svg"))
+        texts = ["".join(element.itertext()) for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+        assert {escape(name), other} <= {text.strip() for text in texts}
+        assert not list(picture.iter("{http://www.w3.org/2000/svg}script"))
