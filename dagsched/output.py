@@ -40,7 +40,7 @@ def write_files(directory: Path, texts: Mapping[str, str | bytes]) -> list[Path]
             with contextlib.suppress(OSError):
                 path.rmdir()
         headline = f"`{target}` cannot be written: {(error.strerror or str(error)).lower()}"
-        raise UsageError([Diagnostic("U010", headline, help="name another place with `-o`")]) from error
+        raise UsageError([Diagnostic("U010", headline, help="name another place")]) from error
     return [target for _, target in temporary]
 
 

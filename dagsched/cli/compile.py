@@ -9,6 +9,7 @@ from dagsched.cli.arguments import Parser, choice
 from dagsched.cli.console import Console
 from dagsched.cli.inputs import compile_read, read_plan_file
 from dagsched.cli.report import print_diagnostics, print_json
+from dagsched.diagnostics import Diagnostic, UsageError
 
 DEFAULT_TARGETS = ("acl-cpp",)
 
@@ -42,6 +43,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dagsched.library import schedule_files
     from dagsched.output import write_files
 
+    if args.output in ("", "-"):
+        headline = f"`-o {args.output or chr(34) * 2}` names no directory, and compile writes several files"
+        raise UsageError([Diagnostic("U002", headline, help="`-o build/mine`, or leave `-o` away")])
     read = read_plan_file(args.plan, console)
     compiled, warnings = compile_read(read, args.effort, ring_table=args.explain_rings, sync=args.sync)
     compiled = replace(compiled, warnings=warnings)

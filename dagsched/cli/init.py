@@ -67,7 +67,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError([Diagnostic("U008", headline, help="name another file: `dagsched init NAME`")]) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise UsageError([Diagnostic("U010", f"`{path}` cannot be written: {reason}")]) from None
+        raise UsageError([Diagnostic("U010", f"`{path}` cannot be written: {reason}", help=_how(path))]) from None
     console.write(f"{escape(str(path))}\n")
     console.say(f"wrote {escape(str(path))}; next: dagsched compile {escape(shlex.quote(str(path)))}")
     return 0
+
+
+def _how(path: Path) -> str:
+    missing = not path.parent.exists()
+    return f"mkdir -p {shlex.quote(str(path.parent))}" if missing else "name another place: `dagsched init NAME`"

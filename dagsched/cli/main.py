@@ -10,12 +10,12 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 from dagsched import __version__
 from dagsched.cli.arguments import HelpShown, Parser
-from dagsched.cli.console import Console, open_console
+from dagsched.cli.console import Console, open_console, stdout_fault
 from dagsched.cli.report import print_failure
 from dagsched.diagnostics import DagschedError, Diagnostic, ProofError, UsageError, closest
 from dagsched.view.terminal import escape
@@ -56,6 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return BROKEN_PIPE
+    except (UsageError, OSError) as error:  # from writing what a command had to say, a failure's report included
+        _drop_stdout()
+        fault = error if isinstance(error, UsageError) else stdout_fault(error)
+        with suppress(OSError):
+            print_failure(console, fault, "text")
+        return fault.exit_status
 
 
 @contextmanager
@@ -164,7 +170,8 @@ def _drop_stdout() -> None:
     """Nobody reads stdout any more: send the rest nowhere, so that the interpreter's last flush does not complain."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        if sys.stdout is not None:
+            os.dup2(null, sys.stdout.fileno())
         os.close(null)
     except (OSError, ValueError):
         return

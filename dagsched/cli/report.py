@@ -37,7 +37,10 @@ def print_diagnostics(
 
         paint = console.talk if talk else console.paint
         text = diagnostics_text(diagnostics, paint=paint, width=max(60, console.width))
-        (console.stderr if talk else console.stdout).write(text)
+        if talk:
+            console.stderr.write(text)
+        else:
+            console.write(text)
 
 
 def print_json(console: Console, data: Mapping[str, Any]) -> None:

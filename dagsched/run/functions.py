@@ -92,6 +92,10 @@ def _find(functions: Functions, name: str) -> Callable[..., Any] | None:
 
 
 def _missing(plan: Plan, op: Op, name: str, known: list[str]) -> Diagnostic:
+    if name in known:
+        headline = f"`{name}`, which op `{op.name}` calls, is no function"
+        help_ = f"write `def {name}({', '.join(name_parameters(op))}): ...`"
+        return Diagnostic("R120", headline, op.where, plan.source, help=help_)
     near = closest(name, known)
     headline = f"there is no function `{name}`, which op `{op.name}` calls"
     help_ = (

@@ -28,21 +28,19 @@ def relation_dot(relation: Relation, title: str) -> str:
 
 
 def _chain_dot(chain: Chain, title: str) -> str:
-    from graphviz import Digraph
-
     graph = new_graph(_heading(title))
     hops = hops_of(chain)
     ends = {0, len(hops) - 1}
     hues = _hues([hop.lane for hop in hops])
     for number, (lane, (fill, border)) in enumerate(hues.items()):
-        box = Digraph(f"cluster_lane{number}")
-        box.attr(label=f"<<b>{html(lane)}</b>>", style="rounded,filled", fillcolor="#fafbfc", color=border,
-                 fontcolor=border, margin="9", labeljust="l", labelloc="t", penwidth="0.8", fontsize="10")  # fmt: skip
-        for place, hop in enumerate(hops):
-            if hop.lane == lane:
-                text = f"<<b>{html(hop.text)}</b>>" if place in ends else f"<{html(hop.text)}>"
-                box.node(f"hop{place}", label=text, fillcolor=fill, color=border, tooltip=tooltip(hop.text))
-        graph.subgraph(box)
+        with graph.subgraph(name=f"cluster_lane{number}") as box:
+            box.attr(label=f"<<b>{html(lane)}</b>>", style="rounded,filled", fillcolor="#fafbfc", color=border,
+                     fontcolor=border, margin="9", labeljust="l", labelloc="t", penwidth="0.8",
+                     fontsize="10")  # fmt: skip
+            for place, hop in enumerate(hops):
+                if hop.lane == lane:
+                    text = f"<<b>{html(hop.text)}</b>>" if place in ends else f"<{html(hop.text)}>"
+                    box.node(f"hop{place}", label=text, fillcolor=fill, color=border, tooltip=tooltip(hop.text))
     for place, hop in enumerate(hops[1:]):
         graph.edge(f"hop{place}", f"hop{place + 1}", _attributes=_line(hop))
     return str(graph.source)

@@ -266,6 +266,14 @@ def test_explain_says_that_nothing_orders_two(cli: Cli, racing: str) -> None:
     assert "upload@0 comes first" in cli("explain", racing, "infer@i", "upload@i").out
 
 
+@pytest.mark.parametrize("output", ["", "-"])
+def test_compile_writes_into_directories_only(cli: Cli, good: str, tmp_path: Path, output: str) -> None:
+    before = sorted(tmp_path.iterdir())
+    result = cli("compile", good, "-o", output)
+    assert (result.status, "U002" in result.err) == (2, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_explain_takes_a_parameter_as_waits_are_printed(cli: Cli, good: str, racing: str) -> None:
     """``download@n-1`` is the last iteration of each of several counts."""
     text = cli("explain", good, "upload@n-1", "work@n-1").out

@@ -77,6 +77,30 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert process.wait(timeout=60) == 141
 
 
+@pytest.mark.parametrize(
+    ("redirect", "status", "said"),
+    [
+        ("explain P101 >&-", 2, b"error[U010]: standard output cannot be written: it is closed"),
+        ("explain P101 >/dev/full", 2, b"error[U010]: standard output cannot be written: no space left on device"),
+        ("nope --format json >/dev/full", 2, b"error[U003]"),
+        ("graph plan.yaml --format png >/dev/full", 2, b"error[U010]"),
+        ("check missing.yaml --format json >&-", 2, b"error[U010]"),
+        ("explain P101 2>&-", 0, b"P101"),
+        ("nope 2>&-", 2, b""),
+        ("check - <&-", 2, b"error[U001]: `-` cannot be read: it is closed"),
+    ],
+)
+def test_a_stream_that_is_closed_or_full(plan: Path, redirect: str, status: int, said: bytes) -> None:
+    command = f"{sys.executable} -m dagsched {redirect}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=plan.parent, env=CLEAN, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.startswith(said)
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
 def test_an_interrupt_is_quiet_and_writes_nothing(tmp_path: Path) -> None:
     """The process waits for its stdin when the signal comes."""
     process = subprocess.Popen(
