@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import IO, TextIO
+from typing import BinaryIO, TextIO
 
 from dagsched.diagnostics import Diagnostic, UsageError
 from dagsched.view.glyphs import Glyphs, glyphs_for
@@ -40,7 +40,7 @@ class Console:
         """Binary data, to stdout; raises as :meth:`write` does."""
         try:
             self.stdout.flush()
-            raw: IO[bytes] = self.stdout.buffer
+            raw: BinaryIO = self.stdout.buffer
             raw.write(data)
             raw.flush()
         except BrokenPipeError:
@@ -94,7 +94,7 @@ class _Closed(io.StringIO):
     encoding = "utf-8"
 
     @property
-    def buffer(self) -> IO[bytes]:
+    def buffer(self) -> BinaryIO:
         raise OSError(errno.EBADF, "it is closed")
 
     def write(self, text: str, /) -> int:

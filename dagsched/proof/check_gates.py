@@ -24,9 +24,7 @@ class Tally:
         self.gates = gates
         self.groups: dict[int, int] = {}  # by the identity of the tuple, which the gates keep alive
         self.counts: list[int] = []
-        self.lines: list[
-            dict[int, list[int]]
-        ] = []  # per group and thread: what has not run, last first
+        self.lines: list[dict[int, list[int]]] = []  # per group and thread: what has not run, last first
         self.groups_of: dict[int, list[int]] = {}
         for _, candidates in gates.values():
             if id(candidates) in self.groups:
