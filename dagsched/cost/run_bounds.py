@@ -3,8 +3,9 @@
 * the critical path: the longest chain of dependent instances, each issued after what it comes after;
 * an engine's work over its capacity, in front of it what must come before all of that work, behind it what must come
   after (over all sets of instances with long heads and long tails: Carlier 1982, *The one-machine sequencing problem*);
-* where that is weaker than a known makespan: in some interval the instances must put more work on an engine than it can
-  do (Fernandez and Bussell 1973, *Bounds on the number of processors and time for multiprocessor optimal schedules*);
+* where that is weaker than a known makespan: ops of which no two can run side by side (``clique_bounds``), and in some
+  interval the instances must put more work on an engine than it can do (Fernandez and Bussell 1973, *Bounds on the
+  number of processors and time for multiprocessor optimal schedules*);
 * the host's calls.
 
 All times of a run are sums of durations and call costs, so a limit is rounded up to the next multiple of what divides
@@ -90,8 +91,10 @@ def bound_run(run: Run, lanes: Sequence[int], engines: Sequence[str], most: int 
             bounds += [_bound_engine(run, members, weighting, name) for weighting in weightings]
     best = max(bounds, key=lambda bound: bound.ticks)
     if most is not None and best.ticks < most:
+        from dagsched.cost.clique_bounds import bound_cliques
         from dagsched.cost.interval_bounds import bound_intervals  # NumPy takes a while to load
 
+        best = bound_cliques(run, lanes, best)
         for number, (name, capacity) in enumerate(zip(engines, lanes, strict=True)):
             members = [p for p, unit in enumerate(run.engine) if unit == number and run.ticks[p]]
             for weighting in find_weightings((run.share[p] for p in members), capacity):
@@ -128,14 +131,22 @@ def _bound_calls(run: Run) -> Bound:
 
 def _bound_engine(run: Run, members: list[int], weighting: Weighting, name: str) -> Bound:
     """The most that (least head) + work / capacity + (least tail) gives over sets of instances."""
+    members = [p for p in members if weighting.weights[run.share[p]]]
+    exact, least, tail = find_strongest(run, members, weighting)
+    ticks = round_up(exact, run.unit)
+    if least <= run.issue and tail == 0 and all(run.heads[p] >= least for p in members):
+        return Bound(ticks, engine=name) if weighting.plain else Bound(ticks, reason=describe_full(name))
+    inside = [p for p in members if run.heads[p] >= least and run.tails[p] >= tail]
+    return Bound(ticks, reason=_describe(run, inside, name, least, tail))
+
+
+def find_strongest(run: Run, members: Sequence[int], weighting: Weighting) -> tuple[Fraction, int, int]:
+    """That figure in ticks, with the least head and the least tail of the set that gives it."""
     weights, capacity = weighting.weights, weighting.room
-    members = [p for p in members if weights[run.share[p]]]
     rows = [(run.heads[p], run.ticks[p] * weights[run.share[p]], capacity * run.tails[p]) for p in members]
     rows.sort(key=lambda row: -row[2])
     best, found = 0, (0, 0)
-    if not rows:
-        return Bound(Fraction(0))
-    heads = sample({head for head, _, _ in rows}, max(2, min(192, _CELLS // len(rows))))
+    heads = sample({head for head, _, _ in rows}, max(2, min(192, _CELLS // max(1, len(rows)))))
     for least in heads:
         work, base = 0, capacity * least
         for head, own, tail in rows:
@@ -143,12 +154,7 @@ def _bound_engine(run: Run, members: list[int], weighting: Weighting, name: str)
                 work += own
                 if base + work + tail > best:
                     best, found = base + work + tail, (least, tail // capacity)
-    least, tail = found
-    ticks = round_up(Fraction(best, capacity), run.unit)
-    if least <= run.issue and tail == 0 and all(head >= least for head, _, _ in rows):
-        return Bound(ticks, engine=name) if weighting.plain else Bound(ticks, reason=describe_full(name))
-    inside = [p for p in members if run.heads[p] >= least and run.tails[p] >= tail]
-    return Bound(ticks, reason=_describe(run, inside, name, least, tail))
+    return Fraction(best, capacity), *found
 
 
 def _describe(run: Run, inside: list[int], name: str, head: int, tail: int) -> str:

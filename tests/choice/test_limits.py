@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from math import gcd
 
 from hypothesis import Phase, event, given, settings
@@ -47,6 +47,14 @@ class Serial:
         self.before: list[set[int]] = [set() for _ in self.names]
         for hazard in find_hazards(plan).entries:
             self.before[number[hazard.after]].add(number[hazard.before])
+
+    def exclude(self, a: int, b: int) -> bool:
+        """Whether two ops can never run at once."""
+        full = self.engine[a] == self.engine[b] and self.share[a] + self.share[b] > self.room[self.engine[a]]
+        return full or self.comes_before(a, b) or self.comes_before(b, a)
+
+    def comes_before(self, a: int, b: int) -> bool:
+        return a in self.before[b] or any(self.comes_before(a, p) for p in self.before[b])
 
     def best(self) -> int:
         return min(map(self.run, self.orders((), frozenset(range(len(self.names))))), default=0)
@@ -107,6 +115,11 @@ def require_reason(binds: str, bound: int, serial: Serial) -> None:
         chain = [serial.names.index(name) for name in binds.split(" -> ")]
         assert all(a in serial.before[b] for a, b in pairwise(chain))
         assert 0 <= bound - sum(serial.ticks[n] for n in chain) <= serial.issue * len(serial.names)
+    elif " of which no two run side by side: " in binds:
+        names = binds.partition(": ")[2].split(", ")
+        shown = [serial.names.index(name) for name in names if name != "..."]
+        assert all(serial.exclude(a, b) for a, b in combinations(shown, 2))
+        assert "..." in names or bound >= sum(serial.ticks[n] for n in shown)
     else:
         assert any(binds.startswith(name) for name in (*serial.room, *serial.names, "nothing", "the solver"))
 

@@ -343,10 +343,17 @@ def place(access: str, plan: Mapping[str, Any]) -> str:
     return str(plan["buffers"][split(access)[0]]["place"])
 
 
+def size_of(written: int | str) -> int:
+    number, unit = re.fullmatch(r"([0-9]+) ?([kKMG]?i?B)?", str(written)).groups()  # type: ignore[union-attr]
+    step = 1024 if unit and "i" in unit else 1000
+    power: int = "kMG".index(unit[0].replace("K", "k")) + 1 if unit and unit != "B" else 0
+    return int(number) * int(step**power)
+
+
 def bytes_of(access: str, plan: Mapping[str, Any]) -> int:
     """Bytes of the access in iteration 0 (of plain buffers: no tensors)."""
     name, region = split(access)
-    size = int(plan["buffers"][name]["size"])
+    size = size_of(plan["buffers"][name]["size"])
     if not region:
         return size
     lo, hi = region.split(":")

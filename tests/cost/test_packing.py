@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagsched.cost.bounds import bound_interval
+from dagsched.cost.bounds import Bound, bound_interval
+from dagsched.cost.clique_bounds import bound_cliques, find_exclusions
 from dagsched.cost.durations import OpCost
 from dagsched.cost.model import Engine
 from dagsched.cost.packing import find_weightings
@@ -62,3 +64,22 @@ def test_a_third_of_the_cores_each() -> None:
     core = Engine("core", "compute", cores=20)
     costs = {f"o{n}": OpCost(core, 1.0, share=7) for n in range(7)}
     assert bound_interval(list(costs), costs, []).seconds == 3.5
+
+
+def test_ops_that_exclude_each_other_across_engines() -> None:
+    """``a`` comes before ``b``, ``c`` before ``d``; ``a`` and ``c`` do not fit side by side, and the dma has one lane.
+
+    a (3 of 4 cores, 2) -> b (dma, 3); c (2 of 4 cores, 4) -> d (dma, 3)
+    """
+    ticks, shares, engines = [2, 3, 4, 3], [3, 1, 2, 1], [0, 1, 0, 1]
+    run = make_run(["a", "b", "c", "d"], ticks, engines, shares, [[], [0], [], [2]])
+    assert find_exclusions(run, [4, 1]) == [0b0110, 0b1001, 0b1001, 0b0110]
+    three = make_run(["a", "b", "c"], [3, 3, 3], [0, 1, 0], [3, 1, 2], [[], [0], [1]])
+    assert bound_cliques(three, [4, 1], Bound(Fraction(0))).ticks == 9
+
+
+def test_heavy_sets_are_told() -> None:
+    """Three ops of 3 of 4 cores, and one of 2: the last fits beside none of them; a small one beside all."""
+    run = make_run(["a", "b", "c", "d", "e"], [5, 5, 5, 4, 1], [0] * 5, [3, 3, 3, 2, 1], [[]] * 5)
+    found = bound_cliques(run, [4], Bound(Fraction(0)))
+    assert (found.ticks, found.binds) == (Fraction(19), "4 ops of which no two run side by side: a, b, c, d")
