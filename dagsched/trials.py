@@ -161,7 +161,7 @@ def _try_proposals(
     for way in propose_schedules(choice.sweep, choice.hazards, roomy, device, effort, known, least):
         try:
             moved = reorder_start(start, way.order)
-            each = try_assignment(digest, moved, bounds, way.assignment, device, table, way.shifts)
+            each = try_assignment(digest, moved, bounds, way.assignment, device, table, way.shifts, best)
         except LimitError:
             continue  # rings need more slots in this order than there is room for
         if _gains(each.best.measured, best) and _fits(each, device) >= _fits(taken, device):
@@ -210,18 +210,24 @@ def try_assignment(
     device: Device,
     table: bool,
     shifts: Mapping[str, int] | None = None,
+    known: Measured | None = None,
 ) -> Trial:
-    """Choose rings and shifts for ops on given streams; ``shifts`` are tried beside those that the graphs suggest."""
+    """Choose rings and shifts for ops on given streams.
+
+    ``shifts`` are tried beside those that the graphs suggest. Rings of what does not gain over ``known`` may be longer
+    than they need to be.
+    """
     costs = op_costs(start.resolved, device)
     graphs = build_graphs(start.resolved, start.edges, assignment.stream_of, costs, device)
-    fixed = _fix(digest, start, graphs, assignment, device, table)
+    fixed = _fix(digest, start, graphs, assignment, device, table, known)
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
     late: Fixed | None = None
     builds = fixed.builds
     for moved in _shift_graphs(graphs, bounds, shifts or {}):
-        found = _fix(digest, start, moved, assignment, device, table)
+        quickest = (late or fixed).measured
+        found = _fix(digest, start, moved, assignment, device, table, quickest)
         builds += found.builds if found else 0
-        if found is not None and _gains(found.measured, (late or fixed).measured):
+        if found is not None and _gains(found.measured, quickest):
             late = found
     return Trial(start, assignment, fixed, late, builds)
 
@@ -259,6 +265,7 @@ def _fix(
     assignment: Assignment,
     device: Device,
     table: bool,
+    known: Measured | None = None,
 ) -> Fixed | None:
     """Choose ring depths for loops with ops shifted as the graphs say; None where memory is too small for that."""
     shifts, costs = name_shifts(graphs), op_costs(start.resolved, device)
@@ -276,7 +283,11 @@ def _fix(
     def measure(depths: dict[str, int]) -> Measured:
         return make(depths)[2]
 
-    rings = choose_ring_depths(make_search(start.edges, start.resolved, graphs, device), measure, table=table)
+    def wanted(found: Measured) -> bool:
+        return known is None or _gains(found, known)
+
+    search = make_search(start.edges, start.resolved, graphs, device)
+    rings = choose_ring_depths(search, measure, table=table, wanted=wanted)
     if rings is None:
         return None
     resolved, built, measured = make(rings.chosen.depths)

@@ -40,8 +40,8 @@ def _when_known(problem: Problem, candidate: Candidate, known: Candidate) -> Ite
     """Everything issued when and in the order that is known, or one of both."""
     if candidate.order != known.order and candidate.late:
         yield replace(candidate, order=known.order, late=())
-    if candidate.late:
-        yield replace(candidate, late=())
+    for most in range(max(candidate.late, default=0)):
+        yield replace(candidate, late=tuple(min(late, most) for late in candidate.late) if most else ())
     if candidate.order != known.order:
         yield replace(candidate, order=known.order)
 

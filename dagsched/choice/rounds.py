@@ -19,10 +19,13 @@ from dagsched.hazards.sweep import Sample, Sweep
 from dagsched.plan.expressions import Int
 
 WARM = 5
-"""Iterations of a loop that are taken as its start-up."""
+"""Iterations of a loop that are taken as its start-up; where ops are issued late, so many rounds more."""
 
-SPANS = (12, 6, 4, 2)
-"""Iterations behind the start-up, the most that the budget allows: multiples of the periods that loops often have."""
+SPANS = (15, 6, 4, 2)
+"""Iterations behind the start-up, the most that the budget allows."""
+
+_PERIODS = 12
+"""Iterations that the interval is told by where there are as many: a multiple of the periods that loops often have."""
 
 _PARAMETER = 1 << 20
 """What a parameter counts as."""
@@ -127,13 +130,13 @@ def score_rounds(rounds: Rounds, candidate: Candidate) -> Score:
         waits = find_waits(stretch.unrolled, issued)
         clock, ends = run_candidate(stretch.unrolled, issued, waits)
         if rounds.open:
-            ticks += _interval(stretch.parts[0], ends)
+            ticks += _interval(stretch.parts[0], ends, candidate)
         else:
             ticks = max(clock, max(ends, default=0))
             for part in stretch.parts:
                 assert part.count is not None
                 if part.count > part.rounds:
-                    ticks += _interval(part, ends) * (part.count - part.rounds)
+                    ticks += _interval(part, ends, candidate) * (part.count - part.rounds)
         last = {n for part in stretch.parts for n in _instances(part, part.rounds - 1, part.rounds)}
         kept += sum(len(row) for instance, row in zip(issued.order, waits, strict=True) if instance in last)
     return Score(ticks, kept, candidate.streams)
@@ -173,14 +176,17 @@ def is_issuable(rounds: Rounds, candidate: Candidate) -> bool:
     return True
 
 
-def _interval(part: Part, ends: Sequence[int]) -> int:
+def _interval(part: Part, ends: Sequence[int], candidate: Candidate) -> int:
     """Ticks an iteration of the slowest op behind the start-up, on average; no less than the loop's bound."""
-    warm = min(WARM, part.rounds // 2)
-    if warm < 1:
+    late = max(candidate.late[part.first : part.first + part.size], default=0)
+    span = min(max(part.rounds - WARM - late, (part.rounds + 1) // 2), part.rounds - 1)
+    if span < 1:
         return part.bound
-    early, last = _instances(part, warm - 1, warm), _instances(part, part.rounds - 1, part.rounds)
+    span -= span % _PERIODS if span > _PERIODS else 0
+    early = _instances(part, part.rounds - span - 1, part.rounds - span)
+    last = _instances(part, part.rounds - 1, part.rounds)
     passed = max((ends[b] - ends[a] for a, b in zip(early, last, strict=True)), default=0)
-    return max(part.bound, passed // (part.rounds - warm))
+    return max(part.bound, passed // span)
 
 
 def _instances(part: Part, first: int, end: int) -> range:

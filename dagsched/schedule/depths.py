@@ -31,6 +31,9 @@ _ROOMY = 3
 Measure = Callable[[dict[str, int]], Measured]
 """What a schedule with rings of given depths takes."""
 
+Wanted = Callable[[Measured], bool]
+"""Whether a schedule that takes so long is of use."""
+
 
 def make_search(rings: RingEdges, resolved: Plan, graphs: Sequence[LoopGraph], device: Device) -> DepthSearch:
     """All that the choice of depths depends on, for loops on given streams.
@@ -52,15 +55,18 @@ def make_search(rings: RingEdges, resolved: Plan, graphs: Sequence[LoopGraph], d
     return DepthSearch(graphs, ranges, resolved.buffers, room)
 
 
-def choose_ring_depths(search: DepthSearch, measure: Measure, *, table: bool = False) -> RingChoice | None:
+def choose_ring_depths(
+    search: DepthSearch, measure: Measure, *, table: bool = False, wanted: Wanted | None = None
+) -> RingChoice | None:
     """Depths for the rings with a choice; None where the room is too small for how far ops are shifted.
 
-    ``table`` asks for all pairs of memory and interval; those of a table are the simulator's.
+    ``table`` asks for all pairs of memory and interval; those of a table are the simulator's. Where the best is not
+    ``wanted``, memory is not saved either.
     """
     choice = choose_depths(search, table=table)
     if choice is None or not search.names:
         return choice
-    choice = _judge(search, choice, measure)
+    choice = _judge(search, choice, measure, wanted)
     return _simulate_points(choice, measure) if table else choice
 
 
@@ -125,7 +131,7 @@ def likely_depths(search: DepthSearch) -> dict[str, int]:
     return dict(zip(search.names, depths, strict=True))
 
 
-def _judge(search: DepthSearch, choice: RingChoice, measure: Measure) -> RingChoice:
+def _judge(search: DepthSearch, choice: RingChoice, measure: Measure, wanted: Wanted | None) -> RingChoice:
     """Let the simulator have the last word on what the graph proposes."""
     left = MOST_SIMULATED
     known: dict[Depths, Measured] = {}
@@ -149,7 +155,8 @@ def _judge(search: DepthSearch, choice: RingChoice, measure: Measure) -> RingCho
             break
         best = wider
     enough = look(best) / least
-    for ring in sorted(range(len(best)), key=lambda ring: -search.sizes[ring]):
+    useful = wanted is None or wanted(known[best])
+    for ring in sorted(range(len(best)), key=lambda ring: -search.sizes[ring]) if useful else ():
         while left > 0 and (shorter := search.shorten(best, ring)) and look(shorter) <= enough:
             best = shorter
     if best == depths:

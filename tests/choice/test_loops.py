@@ -17,7 +17,9 @@ from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
 from dagsched.cost.durations import op_costs
 from dagsched.cost.model import Device, Limits
+from dagsched.cost.predict import measure_schedule
 from dagsched.cost.queues import to_ticks
+from dagsched.cost.simulator import simulate_schedule
 from dagsched.diagnostics import PlanError, Source
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
@@ -25,6 +27,7 @@ from dagsched.plan.expressions import Int
 from dagsched.plan.model import Loop, Op, Plan, StreamOptions
 from dagsched.plan.reader import read_plan
 from dagsched.plan.resolve import order_plan
+from dagsched.trials import reorder_start
 from tests.choice.loops import body_orders, count_candidates, find_best, loop_plans, measure, start_of
 from tests.choice.plans import devices
 
@@ -58,6 +61,18 @@ ops:
 """
 
 
+WEIGHTS = """  file_first: {place: host, size: 64MiB, input: true}
+  file_second: {place: host, size: 64MiB, input: true}
+  first: {place: device, size: 64MiB}
+  second: {place: device, size: 64MiB}
+ops:
+  - {name: load_first, copy: {from: file_first, to: first}}
+  - {name: pack_first, compute: pack, updates: [first], time: 8 ms, cores: 8}
+  - {name: load_second, copy: {from: file_second, to: second}}
+  - {name: pack_second, compute: pack, updates: [second], time: 30 ms, cores: 8}
+"""
+
+
 def interval_of(compiled: Compiled) -> Fraction:
     assert compiled.schedule.predicted is not None
     predicted = compiled.schedule.predicted
@@ -68,7 +83,7 @@ def compile_with(plan: Plan, device: Device, policy: str = "auto") -> Compiled:
     return compile_plan(replace(plan, streams=replace(plan.streams, policy=policy)), device=device)
 
 
-@settings(max_examples=40, suppress_health_check=SLOW)
+@settings(max_examples=25, suppress_health_check=SLOW)
 @given(st.data())
 def test_auto_is_never_slower_than_a_policy(data: st.DataObject) -> None:
     """With pins, limits on streams, ops around the loop, and calls from free to dear."""
@@ -90,11 +105,15 @@ def test_auto_is_never_slower_than_a_policy(data: st.DataObject) -> None:
 
 
 def test_auto_is_as_quick_as_exhaustive_search() -> None:
-    """Within 2 % in at least 95 % of small loops on three streams, rings and shifts of every candidate chosen too."""
+    """Within 2 % in at least 95 % of small loops on three streams, rings and shifts of every candidate chosen too.
+
+    Only loops that no policy brings to their bound are counted: of the others there is nothing to find.
+    """
     ratios: list[Fraction] = []
+    gains: list[Fraction] = []
 
     @seed(5)
-    @settings(max_examples=150, phases=NO_SHRINKING, database=None, suppress_health_check=SLOW)
+    @settings(max_examples=220, phases=NO_SHRINKING, database=None, suppress_health_check=SLOW)
     @given(st.data())
     def compare(data: st.DataObject) -> None:
         plan = replace(data.draw(loop_plans(most=5, straight=False)), streams=StreamOptions(3))
@@ -103,11 +122,15 @@ def test_auto_is_as_quick_as_exhaustive_search() -> None:
             start = start_of(plan)
         except PlanError:
             return
-        if count_candidates(start, 3) > 120:
+        if count_candidates(start, 3) > 90:
             return
-        compiled = compile_plan(plan, device=device)
-        assert compiled.schedule.predicted is not None
-        ours, bound = interval_of(compiled), to_ticks(compiled.schedule.predicted["bound"])
+        quick = compile_plan(plan, device=device, effort="fast")
+        assert quick.schedule.predicted is not None
+        bound = to_ticks(quick.schedule.predicted["bound"])
+        if interval_of(quick) <= bound:
+            return
+        ours = interval_of(compile_plan(plan, device=device))
+        gains.append(ours / min(interval_of(compile_with(plan, device, policy)) for policy in POLICIES))
         if ours <= bound:
             ratios.append(Fraction(1))
             return
@@ -116,7 +139,9 @@ def test_auto_is_as_quick_as_exhaustive_search() -> None:
         ratios.append(ours / best)
 
     compare()
-    assert len(ratios) >= 60
+    assert len(ratios) >= 15
+    assert max(gains) <= 1
+    assert sum(gain < Fraction(98, 100) for gain in gains) >= 4, "policies alone do worse"
     assert sum(ratio <= Fraction(102, 100) for ratio in ratios) >= 0.95 * len(ratios)
 
 
@@ -165,10 +190,13 @@ ops:
       - {name: peek, compute: f, reads: [x@i-1], time: 5 us}
 """
     plan = read_plan(Source("p.yaml", text))
-    start, device = start_of(plan), compile_plan(plan).device
+    start = start_of(plan)
+    assert start.edges.ranges["x"].least == 2
+    assert {order.index(2) < order.index(0) for order in body_orders(start)} == {False, True}
     for order in body_orders(start):
-        for groups in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)):
-            measure(start, device, order, groups)
+        moved = reorder_start(start, order)
+        assert (moved.resolved.buffers["x"].ring.depth or 1) >= 2
+        assert all(choice.least >= 2 for choice in moved.edges.ranges.values())
     compiled = compile_plan(plan)
     assert compiled.proof.holds
     assert (compiled.resolved.buffers["x"].ring.depth or 1) >= 2
@@ -253,6 +281,34 @@ def test_what_brings_nothing_goes_back(data: st.DataObject) -> None:
     assert restored.score == score_rounds(rounds, restored.candidate)
     if score_rounds(rounds, known).ticks <= found.score.ticks and changed.stream_of == known.stream_of:
         assert restored.candidate == known
+
+
+def test_ops_before_a_loop_run_side_by_side() -> None:
+    """Two weights are loaded and packed in front of the loop; the long one, written last, is loaded first.
+
+    Packing takes 8 of 20 cores, so that both run at once on streams of their own; the loop is as fast as without them.
+    """
+    text = STEREO.replace("ops:\n  - loop: i", WEIGHTS + "  - loop: i", 1)
+    plan = read_plan(Source("p.yaml", text.replace("[image, state@i-1]", "[image, first, second, state@i-1]")))
+    compiled, by_engine = compile_plan(plan), compile_plan(replace(plan, streams=StreamOptions(policy="engine")))
+    assert compiled.schedule.predicted is not None
+    assert compiled.schedule.predicted["initiation_interval"] == 2e-3
+    assert [op.name for op in compiled.resolved.ops()][:2] == ["load_second", "load_first"]
+    assert compiled.streams["pack_first"] != compiled.streams["pack_second"]
+    runs = [simulate_schedule(each.schedule, each.resolved, each.device, {"n": 3}) for each in (compiled, by_engine)]
+    assert runs[0].makespan < runs[1].makespan - 8e-3
+
+
+def test_the_quicker_of_two_loops_is_made_quicker_too() -> None:
+    """A slow loop at its limit stands before the one that holds itself up on its engine's stream."""
+    slow = "  - {loop: j, count: n, ops: [{name: slow, compute: f, updates: [sums], time: 9 ms}]}\n"
+    plan = read_plan(Source("p.yaml", STEREO.replace("ops:\n  - loop: i", "ops:\n" + slow + "  - loop: i", 1)))
+    compiled = compile_plan(plan)
+    assert compiled.schedule.predicted is not None
+    assert compiled.schedule.predicted["initiation_interval"] == 9e-3
+    assert measure_schedule(
+        compiled.schedule, op_costs(compiled.resolved, compiled.device), compiled.device
+    ).together == to_ticks(11e-3)
 
 
 def test_loops_of_constant_counts_are_searched_too() -> None:
