@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 
 from dagsched.cost.depths import Depths, DepthSearch, RingChoice, RingPoint, choose_depths
 from dagsched.cost.loop_graph import LoopGraph, RingEdges
@@ -24,6 +25,9 @@ MOST_SIMULATED = 24
 
 WORTH = Fraction(999, 1000)
 """A deeper ring must bring a run of constant length below this share of its time."""
+
+MOST_PERIOD = 24
+"""Iterations after which rings begin anew at the same slots, for sets of depths that are tried with ops issued late."""
 
 _ROOMY = 3
 """Slots beyond the least that a ring is likely to get."""
@@ -151,17 +155,24 @@ def _judge(search: DepthSearch, choice: RingChoice, measure: Measure, wanted: Wa
     best = depths
     for _ in range(2):  # one slot more, then two: beyond that, turns on an engine do not get better
         wider = _widen(search, best)
-        if wider == best or left <= 0 or not look(wider) < look(best) * least:
+        if wider == best or left <= 0 or _is_tedious(search, wider) or not look(wider) < look(best) * least:
             break
         best = wider
     enough = look(best) / least
     useful = wanted is None or wanted(known[best])
     for ring in sorted(range(len(best)), key=lambda ring: -search.sizes[ring]) if useful else ():
-        while left > 0 and (shorter := search.shorten(best, ring)) and look(shorter) <= enough:
+        while left > 0 and (shorter := search.shorten(best, ring)) and not _is_tedious(search, shorter):
+            if look(shorter) > enough:
+                break
             best = shorter
     if best == depths:
         return choice
     return replace(choice, chosen=search.point(best), exact=False)
+
+
+def _is_tedious(search: DepthSearch, depths: Depths) -> bool:
+    """Whether ops are issued late and the rings' pattern is long: every count up to twice that is gone through then."""
+    return any(any(graph.shifts) for graph in search.graphs) and lcm(*depths) > MOST_PERIOD
 
 
 def _widen(search: DepthSearch, depths: Depths) -> Depths:
