@@ -40,6 +40,7 @@ class RingEdges:
         self.alone = split_plan(ordered, ranges)
         self.shapes = {name: shape_plan(plan) for name, plan in self.alone.items()}
         self.known: dict[tuple[object, int], list[tuple[LoopEdge, ...]]] = {}
+        self.last: tuple[Plan, tuple[tuple[LoopEdge, ...], ...]] | None = None  # of ``fixed``, asked for several times
 
     def at(self, buffer: str, depth: int) -> tuple[tuple[LoopEdge, ...], ...]:
         """For each segment of the plan the edges of one buffer at one depth, ops by number in the whole plan."""
@@ -64,8 +65,10 @@ class RingEdges:
         """For each segment the edges that no choice changes: those of all other buffers, and ``after:``."""
         if not any(self.loops):
             return ((),) * len(self.loops)
-        others = [name for name in resolved.buffers if name not in self.ranges]
-        return find_loop_edges(Sweep(restrict_plan(resolved, others, after=True)))
+        if self.last is None or self.last[0] is not resolved:
+            others = [name for name in resolved.buffers if name not in self.ranges]
+            self.last = resolved, find_loop_edges(Sweep(restrict_plan(resolved, others, after=True)))
+        return self.last[1]
 
 
 def ring_edges(ordered: Plan) -> RingEdges:

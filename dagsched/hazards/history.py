@@ -137,13 +137,18 @@ class AccessHistory:
                 )
         return tuple(rows)
 
-    def live(self) -> set[int]:
-        """All sequence numbers that a later access can still conflict with."""
+    def live(self, reachable: Mapping[str, int]) -> set[int]:
+        """All sequence numbers that a later access can still conflict with.
+
+        ``reachable`` is, for buffers whose region moves up, the first position that is not behind it for good.
+        """
         found: set[int] = set()
-        for parts in self.blocks.values():
+        for (buffer, _), parts in self.blocks.items():
+            first = reachable.get(buffer)
             for part in parts:
-                found.update(part.members.values())
-                found.update(part.before.values())
+                if first is None or part.box[0][1] > first:
+                    found.update(part.members.values())
+                    found.update(part.before.values())
         return found
 
 

@@ -23,13 +23,22 @@ from dagsched.hazards.history import AFTER, AccessHistory, CompiledAccess, Depen
 from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, evaluate, names_in
 from dagsched.plan.model import Access, Op, Plan
 from dagsched.plan.regions import moves_with, step_of
-from dagsched.plan.samples import CEILING, find_limits
+from dagsched.plan.samples import CEILING, describe_cases, find_limits
 from dagsched.plan.segments import Segment, split_segments
 
 MAX_INSTANCES = 1_500_000
 """Work that a plan may ask for; more (many independent loop counts with long start-ups) is refused."""
 
+MAX_UNEVEN = 300_000
+"""Instances of one loop that are gone through in search of a pattern; a loop that shows none may have no more."""
+
 MAX_PERIOD = 4_096
+"""Iterations after which slots and regions of a loop must fall into the same places again."""
+
+MAX_COMPARED = 50_000
+"""Boxes that are compared in search of a pattern, besides so many as there are at first for ``MAX_TRIES`` times."""
+
+MAX_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +150,17 @@ class Walk:
                 sequence = self.base + rounds * len(segment.ops) + earlier - segment.first
             found[sequence, ""] = AFTER
 
-    def live(self) -> set[int]:
-        """All instances that a later one can still have to come after."""
-        found = self.history.live()
+    def live(self, iteration: int) -> set[int]:
+        """All instances that a later one can still have to come after, as far as they matter to the current loop.
+
+        Of an op whose region moves up, those behind are left out but for the newest, which its stream orders last.
+        """
+        windows = self.sweep.windows[self.segment]
+        found = self.history.live({name: step * iteration + low for name, (step, low) in windows.items()})
+        segment = self.sweep.segments[self.segment]
+        for number in range(segment.first, segment.first + len(segment.ops)) if windows else ():
+            if number in self.newest and any(a.buffer in windows for a in self.sweep.accesses[number]):
+                found.add(self.newest[number])
         for op in self.sweep.ops:
             for edge in op.after:
                 earlier = self.sweep.number[edge.op]
@@ -170,6 +187,10 @@ class Walk:
             return None if window is None else (window[0] * iteration, window[0] * iteration + window[1])
 
         return self.history.canonical(name, shift), clocks(name)
+
+    def size(self) -> int:
+        """How many boxes the history has."""
+        return sum(map(len, self.history.blocks.values()))
 
 
 def _find_windows(segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
@@ -234,8 +255,8 @@ class Clocks:
     def visit(self, number: int, segment: int, iteration: int, sequence: int, found: Dependencies) -> None:
         """Take note of one instance."""
 
-    def state(self, walk: Walk) -> Callable[[Callable[[int], int]], object]:
-        """What is known, as a comparable value under a renaming."""
+    def state(self, walk: Walk, iteration: int) -> Callable[[Callable[[int], int]], object]:
+        """What is known before an iteration, as a comparable value under a renaming."""
         return lambda name: ()
 
 
@@ -272,17 +293,20 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
     count = most if most < CEILING else None
     rounds = most + sweep.drains[number] if most > 0 else 0
     seen: dict[object, int] = {}
-    iteration = 0
+    iteration, left = 0, MAX_COMPARED
+    longest = MAX_UNEVEN // len(segment.ops)
     while iteration < rounds:
-        if iteration * len(segment.ops) > MAX_INSTANCES:
-            raise PlanError([_no_pattern(sweep, segment, iteration)])
-        if stride <= MAX_PERIOD and iteration % stride == 0 and iteration >= settled:
-            state = walk.state(iteration, clocks.state(walk))
+        hopeless = stride > MAX_PERIOD or settled > longest or left < 0 or iteration > longest
+        if hopeless and rounds > longest:
+            raise PlanError([_no_pattern(sweep, segment, min(longest, most), stride)])
+        if not hopeless and iteration % stride == 0 and iteration >= settled:
+            left += walk.size() * (-1 if seen else MAX_TRIES)
+            state = walk.state(iteration, clocks.state(walk, iteration))
             if state in seen:
                 return Regime(seen[state], iteration - seen[state])
             seen[state] = iteration
             if len(seen) > 64:
-                seen.clear()
+                seen = {state: iteration}
         walk.step(iteration, clocks.visit, count)
         iteration += 1
     return Regime(iteration, 0)
@@ -324,7 +348,7 @@ def choose_samples(sweep: Sweep, regimes: tuple[Regime, ...]) -> list[Sample]:
             samples[Sample(tuple(sorted(params.items())), counts)] = None
             work += sum(n * len(segment.ops) for n, segment in zip(counts, sweep.segments, strict=True))
             if work > MAX_INSTANCES:
-                raise PlanError([_too_many_cases(sweep)])
+                raise PlanError([describe_cases(sweep.plan, sweep.segments)])
     return list(samples)
 
 
@@ -354,24 +378,15 @@ def _param_values(sweep: Sweep, regimes: tuple[Regime, ...], name: str) -> list[
     return list(range(most + 1)) if followed else [most]
 
 
-def _no_pattern(sweep: Sweep, segment: Segment, iteration: int) -> Diagnostic:
+def _no_pattern(sweep: Sweep, segment: Segment, iterations: int, stride: int) -> Diagnostic:
     index = segment.loop.index if segment.loop else "?"
-    return Diagnostic(
-        code="P240",
-        headline=f"loop `{index}` shows no repeating pattern within {iteration:,} iterations",
-        where=segment.loop.where if segment.loop else None,
-        source=sweep.plan.source,
-        notes=("its versions or regions do not move evenly, and its count is too large to go through one by one",),
-        help="give the loop a smaller constant count, or move its regions by one constant step",
-    )
-
-
-def _too_many_cases(sweep: Sweep) -> Diagnostic:
-    loops = sum(1 for segment in sweep.segments if segment.loop and names_in(segment.count))
-    return Diagnostic(
-        code="P241",
-        headline=f"{loops} loops of independent counts make more cases than can be gone through",
-        source=sweep.plan.source,
-        notes=("the waits between loops depend on every count; deep rings multiply the cases",),
-        help="let the loops share one count, use shorter rings, or compile them as plans of their own",
-    )
+    if stride > MAX_PERIOD:
+        headline = f"the slots and regions of loop `{index}` repeat only every {stride:,} iterations"
+        notes = (f"a pattern of more than {MAX_PERIOD:,} iterations is not followed",)
+        help_ = "shorten the rings, lower what `//` and `%` divide by, or give the loop a smaller constant count"
+    else:
+        headline = f"loop `{index}` shows no repeating pattern within {iterations:,} iterations"
+        notes = ("its versions or regions do not move evenly, and its count is too large to go through one by one",)
+        help_ = "give the loop a smaller constant count, or move its regions by one constant step"
+    where = segment.loop.where if segment.loop else None
+    return Diagnostic("P240", headline, where, sweep.plan.source, notes=notes, help=help_)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
+from dagsched.diagnostics import Diagnostic, PlanError
 from dagsched.plan.expressions import Int, evaluate, names_in
 from dagsched.plan.model import Plan
 from dagsched.plan.regions import largest_count, moves_with
@@ -14,6 +16,10 @@ MANY = 1_000
 
 CEILING = 1 << 40
 """Counts from here on are taken as unbounded."""
+
+
+MOST_SAMPLES = 20_000
+"""Combinations of parameter values that are gone through; six parameters that each count a loop make 15,625."""
 
 
 def find_limits(plan: Plan, segments: tuple[Segment, ...]) -> tuple[int, ...]:
@@ -61,9 +67,14 @@ def _largest_value(segment: Segment, name: str, limit: int) -> int:
 def choose_samples(
     plan: Plan, segments: tuple[Segment, ...], limits: tuple[int, ...], small: int = 3, many: int = MANY
 ) -> list[tuple[dict[str, int], tuple[int, ...]]]:
-    """Parameter values with the counts that they give; counts that the plan's regions do not allow are left out."""
+    """Parameter values with the counts that they give; counts that the plan's regions do not allow are left out.
+
+    Raises :class:`PlanError` where the parameters' values make too many cases (P241).
+    """
     names = sorted({name for segment in segments for name in names_in(segment.count)})
     values = {name: _values(segments, limits, name, small, many) for name in names}
+    if prod(map(len, values.values())) > MOST_SAMPLES:
+        raise PlanError([describe_cases(plan, segments)])
     samples = []
     for choice in product(*(values[name] for name in names)):
         params = dict.fromkeys(plan.params, 0) | dict(zip(names, choice, strict=True))
@@ -83,3 +94,15 @@ def _values(segments: tuple[Segment, ...], limits: tuple[int, ...], name: str, s
         if name in names_in(segment.count) and not isinstance(segment.count, Int):
             values.add(min(many, limit))
     return sorted(values)
+
+
+def describe_cases(plan: Plan, segments: tuple[Segment, ...]) -> Diagnostic:
+    """What is wrong where counts that do not depend on each other make too many cases."""
+    loops = sum(1 for segment in segments if segment.loop and names_in(segment.count))
+    return Diagnostic(
+        code="P241",
+        headline=f"{loops} loops of independent counts make more cases than can be gone through",
+        source=plan.source,
+        notes=("the waits between loops depend on every count; deep rings multiply the cases",),
+        help="let the loops share one count, use shorter rings, or compile them as plans of their own",
+    )

@@ -63,10 +63,15 @@ class Spans:
     def add(self, box: Box, value: object) -> Row:
         """Enter a box."""
         self.number += 1
-        self.widest = max(self.widest, box[0][1] - box[0][0])
         row = (box[0][0], self.number, box, value)
-        insort(self.rows, row)
+        self.keep(row)
         return row
+
+    def keep(self, row: Row) -> None:
+        """Enter a row, which may be another's, if all rows are."""
+        box = row[2]
+        self.widest = max(self.widest, box[0][1] - box[0][0])
+        insort(self.rows, row)
 
     def holds(self, row: Row) -> bool:
         """Whether a row that was added is still there."""
@@ -99,7 +104,7 @@ class Accesses:
 
     def __init__(self) -> None:
         self.rows: dict[Mode, Spans] = {mode: Spans() for mode in Mode}
-        self.own: dict[tuple[Mode, str], list[Row]] = {}
+        self.own: dict[tuple[Mode, str], Spans] = {}
 
     def enter(self, box: Box, mode: Mode, instance: Instance) -> list[tuple[Mode, Instance]]:
         """The accesses that conflict with a new one, which is kept from now on."""
@@ -118,9 +123,11 @@ class Accesses:
 
     def _replace(self, mode: Mode, box: Box, instance: Instance) -> None:
         """Let an access stand for the earlier ones of its op that it covers, if their stream orders them before it."""
-        spans, key = self.rows[mode], (mode, instance.name)
+        spans = self.rows[mode]
+        own = self.own.setdefault((mode, instance.name), Spans())
+        first, last = own.around(box)
         kept = []
-        for row in self.own.get(key, ()):
+        for row in own.rows[first:last]:
             value = row[3]
             assert isinstance(value, Instance)
             before = value.stream == instance.stream and value.position < instance.position
@@ -128,8 +135,8 @@ class Accesses:
                 spans.remove(row)
             elif spans.holds(row):
                 kept.append(row)
-        kept.append(spans.add(box, instance))
-        self.own[key] = kept
+        own.rows[first:last] = kept
+        own.keep(spans.add(box, instance))
 
     @staticmethod
     def _cover(spans: Spans, box: Box) -> None:

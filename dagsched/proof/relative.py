@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from dagsched.proof.run import Run
 
 
-def relative_state(run: Run, segment: int, iteration: int) -> object:
-    """The state as a comparable value, told relative to the iteration that the plan's side has come to."""
+State = tuple[tuple[object, ...], ...]
+
+
+def relative_state(run: Run, segment: int, iteration: int) -> State:
+    """The state as a comparable value, told relative to the iteration that the plan's side has come to.
+
+    Its first two parts are the accesses and the contents.
+    """
     iteration -= run.subject.rhythms[segment].drain
     windows = run.subject.rhythms[segment].windows
     here_used = {access.buffer for planned in run.subject.segments[segment].ops for access in planned.op.accesses}

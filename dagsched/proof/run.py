@@ -21,6 +21,14 @@ from dagsched.proof.relative import relative_state
 from dagsched.proof.rhythm import Rhythm
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule, SyncStep
 
+MOST_COMPARED = 50_000
+"""Accesses and contents that the states of a loop tell of, besides ``MOST_TRIES`` times as many as the first state.
+
+Where they grow in number no state comes back, and none is looked for any more.
+"""
+
+MOST_TRIES = 200
+
 KINDS = {
     (first, second): tuple(
         kind
@@ -130,10 +138,12 @@ class Run:
             self.outcome.complain("V101", "count", text)
             return
         seen: dict[object, int] = {}
-        iteration = 0
+        iteration, left = 0, MOST_COMPARED
         while iteration < count + rhythm.drain:
-            if rhythm.may_repeat(iteration, count):
+            if left > 0 and rhythm.may_repeat(iteration, count):
                 state = relative_state(self, self.segment, iteration)
+                size = len(state[0]) + len(state[1])
+                left += -size if seen else size * MOST_TRIES
                 if state in seen:
                     period = iteration - seen[state]
                     self.repeated.setdefault(self.segment, (iteration, period))

@@ -74,9 +74,9 @@ class StreamClocks(Clocks):
         self.placed[sequence] = own
         return waits
 
-    def state(self, walk: Walk) -> Callable[[Callable[[int], int]], object]:
+    def state(self, walk: Walk, iteration: int) -> Callable[[Callable[[int], int]], object]:
         """Clocks as far as they can still matter: by rank among the instances that can still be conflicted with."""
-        live = sorted(sequence for sequence in walk.live() if sequence in self.placed)
+        live = sorted(sequence for sequence in walk.live(iteration) if sequence in self.placed)
         by_stream: list[list[int]] = [[] for _ in self.clocks]
         for sequence in live:
             by_stream[self.placed[sequence]].append(sequence)
