@@ -30,6 +30,8 @@ class Instance:
     """One op instance as issued: ``position`` is its place in its stream from 1, ``clock`` what is done after it.
 
     ``waits`` are those issued right before it, ``before`` the newest instance of its stream before it that has any.
+    Where there are waits, ``rank`` says how many such instances stand before it, and ``jump`` is one of them, so far
+    back that any is found in O(log n) steps (E. W. Myers, An applicative random-access stack, 1983).
     """
 
     name: str
@@ -40,6 +42,8 @@ class Instance:
     clock: Clock
     waits: tuple[Joined, ...] = ()
     before: Instance | None = None
+    rank: int = 0
+    jump: Instance | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -92,6 +96,8 @@ class Clocks:
         newest = self.newest[stream]
         before = newest if newest is None or newest.waits else newest.before
         instance = Instance(name, segment, iteration, stream, self.issued[stream], clock, waits, before)
+        if waits and before is not None:
+            instance.rank, instance.jump = before.rank + 1, _far_before(before)
         self.clocks[stream] = clock
         self.newest[stream] = instance
         return instance
@@ -119,6 +125,14 @@ class Clocks:
             self.met[stream] = self.host
             self.clocks[stream] = self.join(self.clocks[stream], self.host)
         return self.clocks[stream]
+
+
+def _far_before(before: Instance) -> Instance:
+    """Where the instance with waits behind this one jumps to: twice as far where two jumps of one length follow."""
+    far = before.jump
+    if far is not None and far.jump is not None and before.rank - far.rank == far.rank - far.jump.rank:
+        return far.jump
+    return before
 
 
 def _clock_of(streams: int) -> tuple[Clock, Callable[[Clock, Clock], Clock]]:

@@ -37,7 +37,9 @@ PROBED = 5_000
 """Iterations that a probe goes through at the most before it gives up on a loop's coming back."""
 
 MOST_WORK = 100_000
-"""Op instances that are run at the most, all runs together."""
+"""Op instances that are run at the most, all runs together; or so many that each op has ``MOST_RUNS``."""
+
+MOST_RUNS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,13 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
     work = 0
     complete = True
     per_iteration = max([1, *(len(segment.ops) for segment in subject.segments)])
+    most = max(MOST_WORK, MOST_RUNS * per_iteration)
     for choice in product(*values):
         params = fixed | dict(zip(names, choice, strict=True))
         if not _is_allowed(subject, params):
             continue
         work += per_iteration * (1 + sum(choice))
-        if work > MOST_WORK:
+        if work > most:
             complete = False
             axes |= _reached(axes, names, choice)
             break
@@ -82,7 +85,7 @@ def run_counts(subject: Subject, outcome: Outcome) -> Coverage:
                 axes[name] = Axis(axes[name].most, 0, axes[name].bounded)
     ran = {name: (axes[name].most, axes[name].period) for name in names}
     whole = complete and all(axis.period or axis.bounded for axis in axes.values())
-    return Coverage(_describe(names, axes, complete), ran, whole)
+    return Coverage(_describe(names, axes, complete, most), ran, whole)
 
 
 def _reached(axes: dict[str, Axis], names: list[str], choice: tuple[int, ...]) -> dict[str, Axis]:
@@ -243,7 +246,7 @@ def _segment_fits(plan: Plan, segment: PlannedSegment, params: dict[str, int]) -
     return True
 
 
-def _describe(names: list[str], axes: dict[str, Axis], complete: bool) -> str:
+def _describe(names: list[str], axes: dict[str, Axis], complete: bool, most: int) -> str:
     parts = []
     for name in names:
         axis = axes[name]
@@ -254,4 +257,4 @@ def _describe(names: list[str], axes: dict[str, Axis], complete: bool) -> str:
         else:
             parts.append(f"every count `{name}` from 0 to {axis.most}")
     text = ", ".join(parts)
-    return text if complete else f"{text} (as far as {MOST_WORK:,} op instances reach; not every combination)"
+    return text if complete else f"{text} (as far as {most:,} op instances reach; not every combination)"

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagsched.proof.clocks import Instance, Joined
+from dagsched.proof.clocks import Instance, Joined, precedes
 from dagsched.proof.counts import Coverage
 from dagsched.proof.run import Found, Outcome, Subject
 
 VERSION = "proof/1"
+
+NEAR = 64
+"""So many waits are looked at one by one."""
 
 
 def write_witness(subject: Subject, outcome: Outcome, coverage: Coverage) -> dict[str, Any]:
@@ -78,13 +81,25 @@ def find_chain(subject: Subject, first: Instance, second: Instance) -> list[dict
 
 
 def _last_wait_that_knows(node: Instance, first: Instance) -> tuple[Joined, Instance]:
-    """The nearest wait at or before a node on its stream whose record knows ``first``."""
-    at: Instance | None = node
-    while at is not None:
+    """The nearest wait at or before a node on its stream whose record knows ``first``; of far ones the first of all."""
+    at = node
+    for _ in range(NEAR):
         for joined in at.waits:
             if joined.recorded.clock[first.stream] >= first.position:
                 return joined, at
+        if at.before is None:
+            break
         at = at.before
+    while True:  # clocks only grow along a stream, so what they know is found by jumps
+        if at.jump is not None and precedes(first, at.jump):
+            at = at.jump
+        elif at.before is not None and precedes(first, at.before):
+            at = at.before
+        else:
+            break
+    for joined in at.waits:
+        if joined.recorded.clock[first.stream] >= first.position:
+            return joined, at
     raise AssertionError("an ordered pair has a chain")
 
 
