@@ -45,13 +45,15 @@ class Solved:
 def solve_optimal(
     problem: Problem, best: Found, limit: int, source: Source | None
 ) -> tuple[Solved | None, tuple[Diagnostic, ...]]:
-    """Improve on ``best``, or prove that nothing does; with a warning (C120) and nothing else without OR-tools."""
+    """Improve on ``best``, or prove that nothing does; only a warning (C120) without OR-tools, or with an old one."""
     if best.score.ticks <= limit:
         return Solved(best, limit), ()
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        return None, (_missing(source),)
+        return None, (_missing("is not installed", source),)
+    if not hasattr(cp_model.CpModel, "new_fixed_size_interval_var"):
+        return None, (_missing("is older than 9.8", source),)
     run = describe_run(problem)
     unit = max(run.unit, -(-best.score.ticks // _STEPS))
     exact = unit == run.unit
@@ -115,6 +117,6 @@ def _read(problem: Problem, starts: list[int]) -> Found:
     return min((Found(score_candidate(problem, one), one) for one in candidates), key=lambda found: found.score)
 
 
-def _missing(source: Source | None) -> Diagnostic:
-    headline = "OR-tools is not installed: effort `max` searched for longer and proved nothing"
-    return Diagnostic("C120", headline, None, source, help="pip install ortools", severity="warning")
+def _missing(why: str, source: Source | None) -> Diagnostic:
+    headline = f"OR-tools {why}: effort `max` searched for longer and proved nothing"
+    return Diagnostic("C120", headline, None, source, help="pip install --upgrade ortools", severity="warning")

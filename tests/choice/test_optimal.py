@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -22,12 +23,14 @@ from tests.choice.test_evaluate import problem_of
 
 
 def test_the_solver_proves_what_the_bound_leaves_open() -> None:
-    """Seven equal ops on three lanes take three rounds, whatever the bound by work says."""
+    """3 3 3 7 7 on two lanes take 13: no sum of some of them is 12, nor 11 (of 23 in all)."""
     pytest.importorskip("ortools")
-    plan = make_graph("rounds", [4] * 7, [[] for _ in range(7)], 3)
-    predicted = compile_plan(plan, effort="max").schedule.predicted
-    assert predicted is not None
-    assert predicted["optimal"]
+    plan = make_graph("rounds", [3, 3, 3, 7, 7], [[] for _ in range(5)], 2)
+    before, after = (compile_plan(plan, effort=effort).schedule.predicted for effort in ("normal", "max"))
+    assert before is not None and after is not None
+    assert (before["makespan"], before["bound"], before.get("optimal")) == (13, 12, None)
+    assert (after["makespan"], after["bound"], after["optimal"]) == (13, 13, True)
+    assert after["binds"] == "the solver found that nothing is quicker"
 
 
 @settings(max_examples=25)
@@ -62,4 +65,23 @@ def test_without_the_solver_it_is_said(
     assert main(["compile", str(path), "-o", str(tmp_path / "out"), "--effort", "max"]) == 0
     said = capsys.readouterr()
     assert "C120" in said.err
-    assert "pip install ortools" in said.err
+    assert "pip install --upgrade ortools" in said.err
+
+
+def test_a_solver_that_is_too_old_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 9.8 its functions had other names."""
+
+    class CpModel:
+        NewFixedSizeIntervalVar = None
+
+    sat = ModuleType("ortools.sat.python")
+    old = ModuleType("ortools.sat.python.cp_model")
+    old.CpModel, sat.cp_model = CpModel, old  # type: ignore[attr-defined]
+    for name, module in (("ortools", ModuleType("ortools")), ("ortools.sat", ModuleType("ortools.sat"))):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", sat)
+    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", old)
+    compiled = compile_plan(make_graph("rounds", [3, 3, 3, 7, 7], [[] for _ in range(5)], 2), effort="max")
+    assert [found.headline.partition(":")[0] for found in compiled.warnings if found.code == "C120"] == [
+        "OR-tools is older than 9.8"
+    ]
