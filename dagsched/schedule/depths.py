@@ -119,10 +119,11 @@ def require_memory(plan: Plan, device: Device, taken: Mapping[str, int]) -> None
             own = plan.memory.host if place == "host" else plan.memory.device
             who = "the plan allows" if own == limit else f"`{device.name}` has"
             headline = f"the buffers take at least {taken[place]:,} bytes of {place} memory, and {who} {limit:,}"
-            help_ = "shorten fixed rings, or make buffers smaller"
+            help_ = "shorten rings that are fixed or have a `min`, or make buffers smaller"
             if own == limit:
-                help_ = f"raise `memory: {{{place}: ...}}` in the plan, or shorten fixed rings"
-            faults.append(Diagnostic("C103", headline, None, plan.source, help=help_))
+                help_ = f"write `memory: {{{place}: {taken[place]}}}` in the plan, or shorten rings and buffers"
+            notes = (f"the largest: {_largest(plan, place)}",)
+            faults.append(Diagnostic("C103", headline, None, plan.source, notes=notes, help=help_))
     if faults:
         raise LimitError(faults)
 
@@ -133,6 +134,12 @@ def likely_depths(search: DepthSearch) -> dict[str, int]:
     for _ in range(_ROOMY):
         depths = _widen(search, depths)
     return dict(zip(search.names, depths, strict=True))
+
+
+def _largest(plan: Plan, place: str) -> str:
+    """The three buffers of a place that take most in one slot."""
+    sizes = sorted((-buffer.size, name) for name, buffer in plan.buffers.items() if buffer.place.value == place)
+    return ", ".join(f"`{name}` with {-size:,} bytes a slot" for size, name in sizes[:3])
 
 
 def _judge(search: DepthSearch, choice: RingChoice, measure: Measure, wanted: Wanted | None) -> RingChoice:

@@ -164,8 +164,11 @@ def test_a_limit_on_memory_takes_the_fastest_that_fits() -> None:
 
 
 def test_buffers_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(LimitError, match=r"C103.*at least 59,050,048 bytes of device memory, and the plan allows"):
+    with pytest.raises(LimitError, match=r"C103.*at least 59,050,048 bytes of device memory, and the plan allows") as e:
         compile_plan(detector("{device: 50MiB}"))
+    assert e.value.diagnostics[0].notes[0].startswith("the largest: `weights` with 50,331,648 bytes a slot, `image`")
+    assert "write `memory: {device: 59050048}`" in (e.value.diagnostics[0].help or "")
+    assert compile_plan(detector("{device: 59050048}")).proof.holds
     plan = detector("{host: 1GiB}")
     small = {"name": "small", "engines": {"c": {"kind": "compute"}}, "memory": {"device": "1MB"}}
     with pytest.raises(LimitError, match=r"C103.*`small` has 1,000,000"):
