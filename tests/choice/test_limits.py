@@ -124,7 +124,7 @@ def require_reason(binds: str, bound: int, serial: Serial) -> None:
         assert any(binds.startswith(name) for name in (*serial.room, *serial.names, "nothing", "the solver"))
 
 
-@settings(max_examples=10, phases=NO_SHRINKING)
+@settings(max_examples=7, phases=NO_SHRINKING)
 @given(data=st.data())
 def test_no_streams_and_no_depths_beat_the_limit_of_a_loop(data: st.DataObject) -> None:
     """Every partition of up to four ops into streams, every set of depths that is allowed."""

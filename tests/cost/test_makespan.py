@@ -38,7 +38,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makespan, "_KEPT", 8)
 
 
-@settings(max_examples=40, phases=(Phase.generate,))
+@settings(max_examples=30, phases=(Phase.generate,))
 @given(data=st.data())
 def test_a_long_run_takes_what_the_simulator_says(data: st.DataObject) -> None:
     profile = data.draw(profiles())

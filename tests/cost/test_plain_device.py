@@ -83,7 +83,7 @@ def timed(draw: st.DrawFn, profile: dict[str, Any], regions: bool = True) -> Pla
     return replace(plan, source=None, streams=streams, items=tuple(vary(item) for item in plan.items), device=profile)
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(st.data())
 def test_compiled_schedules(data: st.DataObject) -> None:
     profile = data.draw(profiles())
@@ -101,7 +101,7 @@ def test_compiled_schedules(data: st.DataObject) -> None:
         assert ours.makespan_ticks == plain.makespan
 
 
-@settings(max_examples=40, phases=(Phase.generate,))
+@settings(max_examples=25, phases=(Phase.generate,))
 @given(st.data())
 def test_the_steady_state_goes_on(data: st.DataObject) -> None:
     """Once the loop is said to repeat, every op of the plain device comes a period later, and later again."""

@@ -103,7 +103,7 @@ def test_no_count_gets_slower() -> None:
     saved = 0
 
     @seed(5)
-    @settings(max_examples=25, database=None, phases=(Phase.generate,))
+    @settings(max_examples=20, database=None, phases=(Phase.generate,))
     @given(uploads_and_uses())
     def compare(text: str) -> None:
         nonlocal saved
