@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 import numpy
 from numpy.typing import NDArray
 
+from dagsched.diagnostics import Diagnostic, UsageError
 from dagsched.emit.functions import name_parameters
-from dagsched.plan.expressions import Int, evaluate
+from dagsched.plan.access import access_text
+from dagsched.plan.expressions import Int, Name, evaluate
 from dagsched.plan.model import Access, Loop, Mode, Op, OpKind, Plan
 
 MASK = 2**64 - 1
@@ -107,7 +109,10 @@ class Meaning:
 
 
 def execute(plan: Plan, counts: Mapping[str, int], phases: Mapping[int, int] | None = None) -> Meaning:
-    """Execute a plan as written for given parameters, and phases of loops that are captured (see :class:`Meaning`)."""
+    """Execute a plan as written for given parameters, and phases of loops that are captured (see :class:`Meaning`).
+
+    Raises :class:`UsageError` (R310) where these parameters let a region leave its buffer.
+    """
     versioned = frozenset(a.buffer for op in plan.ops() for a in op.accesses if a.version is not None)
     meaning = Meaning(plan, counts, versioned=versioned, phases=phases or {})
     loops = 0
@@ -187,7 +192,37 @@ def _put(meaning: Meaning, access: Access, key: Key, indices: Mapping[str, int],
     _part(meaning, access, indices, block.written, block.used)[...] = True
 
 
+def _check_regions(meaning: Meaning, op: Op, indices: Mapping[str, int]) -> None:
+    """Refuse what an emitted program would refuse: a region that is empty, or leaves its buffer."""
+    env = {**meaning.counts, **indices}
+    for access in op.accesses:
+        extents = meaning.plan.buffers[access.buffer].extents
+        for part, extent in zip(access.region, extents, strict=False):
+            lo, hi = evaluate(part.lo or Int(0), env), evaluate(part.hi or Int(extent), env)
+            if 0 <= lo < hi <= extent:
+                continue
+            at = next(iter(indices.values()), None)
+            place = op.name if at is None else f"{op.name}@{at}"
+            what = "is empty" if lo >= hi else "leaves its buffer"
+            given = ", ".join(f"{name} = {value}" for name, value in meaning.counts.items())
+            headline = f"a region of `{place}` {what}{f' with {given}' if given else ''}"
+            note = f"`{access_text(access)}` is [{lo}:{hi}] there, and the axis has {extent:,} elements"
+            help_ = _fewer(meaning.plan, op, at)
+            where, source = access.where or op.where, meaning.plan.source
+            raise UsageError([Diagnostic("R310", headline, where, source, notes=(note,), help=help_)])
+
+
+def _fewer(plan: Plan, op: Op, at: int | None) -> str:
+    """The count with which an op's loop ends before an iteration, where a parameter says it."""
+    counts = (loop.count for loop in plan.items if isinstance(loop, Loop) and any(op is inner for inner in loop.body))
+    count = next(counts, None)
+    if at and isinstance(count, Name):
+        return f"write `--count {count.name}={at}`"
+    return "run it with another `--count`"
+
+
 def _op(meaning: Meaning, op: Op, indices: dict[str, int]) -> None:
+    _check_regions(meaning, op, indices)
     keys = [_key(meaning, access, indices) for access in op.accesses]
     for access, (name, version) in zip(op.accesses, keys, strict=True):
         if access.mode.writes:

@@ -67,7 +67,11 @@ class Program:
     phases: Mapping[int, int]
 
     def meaning(self, counts: Mapping[str, int]) -> Meaning:
-        """What a run of it must come to."""
+        """What a run of it must come to; raises :class:`UsageError` (R310) for counts that it must refuse."""
+        for name, largest in self.calls.proved.items():
+            if counts[name] > largest:
+                headline = f"the schedule is proved for `{name}` up to {largest:,}, and {name} = {counts[name]:,}"
+                raise UsageError([Diagnostic("R310", headline, help=f"write `--count {name}={largest}`")])
         return execute(self.compiled.plan, counts, self.phases)
 
 

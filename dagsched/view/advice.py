@@ -180,6 +180,7 @@ ADVICE: dict[str, str] = {
     "R307": "this is a bug in dagsched: report it with the plan and the seed",
     "R308": "this is a bug in dagsched: report it with the plan and the seed",
     "R309": "this is a bug in dagsched: report it with the plan, the fault and the seed",
+    "R310": "run it with counts for which regions stay in their buffers and the proof holds: `--count NAME=N`",
     "V100": _REPORT,
     "V101": _REPORT,
     "V102": _REPORT,

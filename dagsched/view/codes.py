@@ -179,6 +179,7 @@ CODES: dict[str, str] = {
     "R307": "an emitted program has data races, which ThreadSanitizer sees",
     "R308": "the trace of an emitted program's run is not right",
     "R309": "an emitted program did not take an injected fault as it should",
+    "R310": "an emitted program refuses the counts of a run",
     "V100": "the schedule is not of the form that compiled schedules have",
     "V101": "the schedule's loops are not those of the plan",
     "V102": "an op instance is missing, occurs twice, or is none of the plan's",

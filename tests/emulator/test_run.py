@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import dagsched
 from dagsched.cli.main import main
 from dagsched.compiler import compile_plan
-from dagsched.diagnostics import PlanError
+from dagsched.diagnostics import PlanError, UsageError
 from dagsched.emulator.meaning import execute
 from dagsched.emulator.run import Program, build_program, judge, judge_fault, run_program
 from tests.emit.pipelines import PLANS, read
@@ -126,6 +127,31 @@ def test_wrong_words_are_refused(words: list[str], code: str, help_: str, capsys
     assert help_ in said
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("batches", ["n=9"], ["a region of `upload@8` leaves its buffer with n = 9", "write `--count n=8`"]),
+        ("limited", ["n=32", "m=33"], ["proved for `m` up to 32, and m = 33", "write `--count m=32`"]),
+    ],
+)
+def test_counts_that_a_program_would_refuse(
+    name: str, words: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = [word for count in words for word in ("--count", count)]
+    assert main(["run", str(PLANS / f"{name}.yaml"), "--backend", "emulated", "--target", "pyacl", *counts]) == 2
+    err = capsys.readouterr().err
+    assert "error[R310]" in err
+    assert all(text in err for text in said), err
+
+
+def test_an_executor_on_the_emulator_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        dagsched.compile(dagsched.load(DETECTOR)).executor(backend="emulated")
+    (found,) = caught.value.diagnostics
+    assert found.code == "R102"
+    assert "`dagsched run PLAN --backend emulated`" in (found.help or "")
+
+
 def test_options_of_the_emulator_want_the_emulator(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", DETECTOR, "--tsan"]) == 2
     assert "add `--backend emulated`" in capsys.readouterr().err
@@ -140,7 +166,13 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 @pytest.mark.nightly  # and `make random-runs`
 @pytest.mark.parametrize(
     ("target", "first", "count"),
-    [("acl-cpp", 9000, 300), ("cuda-cpp", 12000, 75), ("acl-graph", 15000, 150), ("cuda-graph", 18000, 150)],
+    [
+        ("acl-cpp", 9000, 300),
+        ("cuda-cpp", 12000, 75),
+        ("acl-graph", 15000, 150),
+        ("cuda-graph", 18000, 150),
+        ("pyacl", 21000, 30),
+    ],
 )
 def test_random_plans(target: str, first: int, count: int, tmp_path: Path) -> None:
     judged = 0
