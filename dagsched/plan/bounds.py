@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from dagsched.diagnostics import Diagnostic
 from dagsched.plan.access import access_text
-from dagsched.plan.expressions import Int, names_in
+from dagsched.plan.expressions import Int, evaluate, names_in
 from dagsched.plan.model import Access, Buffer, Op, Plan
 from dagsched.plan.regions import box_of, largest_count, moves_with
 from dagsched.plan.samples import CEILING
-from dagsched.plan.segments import Segment, counts_for
+from dagsched.plan.segments import Segment
 
 
 def find_bound_faults(plan: Plan, segments: tuple[Segment, ...]) -> list[Diagnostic]:
     """What is wrong with moving regions in loops that a parameter counts; constant counts are followed elsewhere."""
     known = {name: value for name, value in plan.params.items() if value is not None}
     found: list[Diagnostic] = []
-    for number, segment in enumerate(segments):
+    for segment in segments:
         if segment.loop is None or isinstance(segment.count, Int):
             continue
-        asked = counts_for(segments, known)[number] if names_in(segment.count) <= set(known) else None
+        asked = max(0, evaluate(segment.count, known)) if names_in(segment.count) <= set(known) else None
         for op in segment.ops:
             for access in op.accesses:
                 if not moves_with(access, segment.loop.index):
