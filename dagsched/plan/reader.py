@@ -97,7 +97,7 @@ def _read_name(file: PlanFile, node: Node, source: Source, findings: Findings) -
         return file.name
     if re.search(r"[/\\]", file.name) or file.name.startswith("."):
         headline = "a plan's name must not contain `/` or `\\`, nor start with `.`, since files are named after it"
-        findings.report("P106", headline, place.where, remedy=f"for example `name: {default_name(file.name)}`")
+        findings.report("P106", headline, place.where, remedy=f"for example `name: {flow_text(default_name(file.name))}`")
     return file.name
 
 

@@ -318,6 +318,7 @@ aclError aclrtProcessReport(int32_t timeout) {
   const auto thread = static_cast<uint64_t>(pthread_self());
   if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "a timeout is -1 or more");
   if (reports.count(thread) == 0) return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "this thread runs no stream's callbacks");
+  if (!std::exchange(here().serves, true)) ++world().servers;
   std::deque<Report>& waiting = reports[thread];
   if (!wait_until([&waiting] { return !waiting.empty(); }, after(timeout), true)) return ACL_ERROR_RT_REPORT_TIMEOUT;
   const Report report = waiting.front();

@@ -177,6 +177,7 @@ struct Step {
   std::string name;  // of an op, an event, a buffer
   EventPtr event;
   int generation = 0;
+  int replay = 0;  // of a captured step: which one
   std::vector<Touch> touches;
 };
 
@@ -234,11 +235,11 @@ struct World {
   int waiting = 0;  // the step is for a host that waits
   uint64_t random = 1;
   uint64_t calls = 0;
-  int host_threads = 0;
+  int host_threads = 0, servers = 0;  // servers: those of them that run callbacks
   bool ticking = false;
   Gate tick;
 
-  int stream_number = 0, event_number = 0;
+  int stream_number = 0, event_number = 0, replays = 0;
   size_t flag_events = 0, pending_records = 0;
   uint64_t allocated = 0, next_at[3] = {4096, 4096, uint64_t{1} << 40};
   int memory_file = -1;
@@ -264,6 +265,7 @@ struct ThreadState {
   int last_error = 0;
   bool counted = false;
   bool in_callback = false;
+  bool serves = false;  // it has asked for callbacks to run
   Stream* own_stream = nullptr;  // CUDA: the default stream of this thread
   int capture_mode = 0;
   ~ThreadState();

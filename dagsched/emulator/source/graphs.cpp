@@ -88,6 +88,7 @@ int replay(const std::shared_ptr<Graph>& graph, Stream* stream) {
     graph->lanes.push_back(lane);
   }
   for (Stream* lane : graph->lanes) join_traced(lane, stream);
+  ++world().replays;
   Replay tokens(graph->records);
   for (Graph::Entry& entry : graph->entries) {
     Stream* lane = graph->lanes[entry.lane];

@@ -11,6 +11,7 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(50);  // then a step counts as long, and nobody waits for it
 constexpr auto kTick = std::chrono::milliseconds(20);      // a host that makes no calls does not stop the device
 constexpr auto kDeadlock = std::chrono::seconds(60);       // nothing moves, and other threads of the host might help
+constexpr auto kServed = std::chrono::seconds(2);          // the same where the others only run callbacks
 
 bool ready(const Stream& stream) {
   if (stream.flying || stream.queue.empty()) return false;
@@ -191,6 +192,7 @@ ThreadState::~ThreadState() {
   if (!counted) return;
   const Guard guard(world().lock);
   --world().host_threads;
+  if (serves) --world().servers;
 }
 
 ThreadState& here() {
@@ -228,7 +230,7 @@ void start_over() {
   w.event_model.clear();
   w.traced_streams.clear();
   w.faults.clear();
-  w.stream_number = w.event_number = 0;
+  w.stream_number = w.event_number = w.replays = 0;
   w.lost = w.complaints = w.waits = 0;
   w.left_out = -1;
   w.next_at[0] = w.next_at[1] = 4096;
@@ -291,7 +293,8 @@ bool wait_until(const std::function<bool()>& holds, Time until, bool patient) {
     const bool alone = w.host_threads <= 1 && !busy;
     if (alone && until != Time::max()) return false;  // time passes, and nothing else does
     if (busy || w.tasks_executed != before) moved = Clock::now();
-    if (!patient && (alone || Clock::now() - moved > kDeadlock)) {
+    const auto patience = w.host_threads - w.servers <= 1 ? kServed : kDeadlock;
+    if (!patient && (alone || Clock::now() - moved > patience)) {
       if (!w.options.returns) end_program(87, describe_stuck());
       return false;
     }
@@ -364,6 +367,7 @@ void enqueue(Stream* stream, const std::string& what, Recipe recipe, Step step) 
     auto traced = [what, recipe = std::move(recipe), step](Replay* replay) mutable {
       TaskPtr task = recipe(replay);
       task->what = what;
+      step.replay = world().replays;
       if (!step.action.empty()) task->step = add_step(step);
       return task;
     };

@@ -99,6 +99,7 @@ std::string event_text(const Step& step) {
   }
   std::string name = event.name;
   std::replace(name.begin(), name.end(), '@', '.');
+  if (step.replay != 0) name += ".replay." + std::to_string(step.replay);  // each sets handles of its own
   return name + "@" + std::to_string(step.generation);
 }
 
