@@ -127,7 +127,7 @@ def _with_stream(calls: CallList) -> CallList:
     name = "graphs"
     while any(queue.name == name for queue in calls.queues):
         name += "_"
-    return replace(calls, queues=(*calls.queues, Queue(name, host=False, engine=None, priority=None)))
+    return replace(calls, queues=(*calls.queues, Queue(name, host=False, engine="captured loops", priority=None)))
 
 
 def _tell_phases(calls: CallList, windows: dict[int, Window]) -> CallList:

@@ -76,7 +76,7 @@ def purpose_of(calls: CallList, stream: str, engine: str | None) -> str:
     work = [call for call in calls.walk() if isinstance(call, Launch | Copy | Fill) and call.stream == stream]
     ops = list(dict.fromkeys(call.op for call in work))
     shown = ", ".join(ops[:6]) + (f" and {len(ops) - 6} more" if len(ops) > 6 else "")
-    return f"{engine}: {shown}" if engine else shown
+    return ": ".join(part for part in (engine, shown) if part)
 
 
 def callers_of(calls: CallList) -> dict[int, str]:

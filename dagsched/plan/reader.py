@@ -23,6 +23,7 @@ from dagsched.plan.plan_file import PlanFile
 from dagsched.plan.read_buffers import read_buffers
 from dagsched.plan.read_items import IDENTIFIER, RESERVED, ItemReader
 from dagsched.plan.units import UnitError, parse_size
+from dagsched.plan.writer import scalar_text
 
 FORM = FormCodes(unknown_key="P101", missing_key="P102", wrong_value="P103")
 
@@ -97,7 +98,8 @@ def _read_name(file: PlanFile, node: Node, source: Source, findings: Findings) -
         return file.name
     if re.search(r"[/\\]", file.name) or file.name.startswith("."):
         headline = "a plan's name must not contain `/` or `\\`, nor start with `.`, since files are named after it"
-        findings.report("P106", headline, place.where, remedy=f"for example `name: {flow_text(default_name(file.name))}`")
+        remedy = f"for example `name: {scalar_text(default_name(file.name))}`"
+        findings.report("P106", headline, place.where, remedy=remedy)
     return file.name
 
 

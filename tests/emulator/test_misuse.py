@@ -345,6 +345,31 @@ ACL = {
               "rt.aclrtMalloc(byref(place), c_size_t(8), 0)", "rt.aclrtDestroyEvent(e)", "rt.aclrtDestroyStream(s)",
               "rt.aclrtResetDevice(0)", "rt.aclFinalize()", "rt.dagsched_emulator_complaints()"),
         [507899, 507899, "the device is lost", 507899, 0, 0, 0, 0, 0]),
+    "notifies": Case(
+        "s, e, n = stream(), event(), handle('aclrtCreateNotify', c_uint64(0)); " +
+        calls("rt.aclrtCreateNotify(None, c_uint64(0))", "rt.aclrtCreateNotify(byref(place), c_uint64(2))",
+              "rt.aclrtRecordNotify(e, s)", "message()", "rt.aclrtRecordEvent(n, s)", "message()",
+              "rt.aclrtRecordNotify(s, n)", "rt.aclrtRecordNotify(n, s)", "rt.aclrtRecordNotify(n, s)",
+              "rt.aclrtWaitAndResetNotify(n, s, 0)", "rt.aclrtSynchronizeStream(s)", "rt.aclrtGetNotifyId(n, None)",
+              "rt.aclrtDestroyNotify(n)", "rt.aclrtRecordNotify(n, s)", "message()"),
+        [107000, 107000, 107017, "EE1001: that is event event@0, no notify", 107017,
+         "EE1001: that is notify notify.0, no event", 107017, 0, 0, 0, 0, 107000, 0, 107017,
+         "EE1001: notify notify.0 has been destroyed"],
+        "notify notify.0 is recorded again before anything waits for it"),
+    "a notify that nobody records": Case(
+        "s, n = stream(), handle('aclrtCreateNotify', c_uint64(0)); rt.aclrtWaitAndResetNotify(n, s, 0); "
+        "rt.aclrtSynchronizeStream(s)", [], "stream stream stands at `wait notify.0`", 87),
+    "values": Case(
+        "s, d, h = stream(), device(), pinned(); beyond = c_void_p(d.value + 64); odd = c_void_p(d.value + 4); "
+        "write = lambda at, flag=0: rt.aclrtValueWrite(at, c_uint64(5), flag, s); "
+        "wait = lambda at, how, value: rt.aclrtValueWait(at, c_uint64(value), how, s); " +
+        calls("write(None)", "write(h)", "write(beyond)", "write(odd)", "write(d, 1)", "wait(d, 4, 0)", "write(d)",
+              "wait(d, 0, 4)", "wait(d, 1, 5)", "wait(d, 2, 7)", "wait(d, 3, 6)", "rt.aclrtSynchronizeStream(s)"),
+        [107000, 107000, 107000, 107008, 107000, 107000, 0, 0, 0, 0, 0, 0]),
+    "a value that never comes": Case(
+        "s, d = stream(), device(); rt.aclrtMemset(d, c_size_t(64), 0, c_size_t(64)); "
+        "rt.aclrtValueWait(d, c_uint64(1), 1, s); rt.aclrtSynchronizeStream(s)",
+        [], "stream stream stands at `wait for a value`", 87),
     "the host touches device memory": Case(
         "d = device(); ctypes.memset(d.value + 5, 1, 4)", [], "byte 5 of device.0, a device block of 64 bytes", 86),
 }  # fmt: skip

@@ -616,7 +616,7 @@ class Pipeline {
     Stream h2d;      // h2d: bring_text, bring_noise
     Stream ai_core;  // ai-core: predict, step
     Stream d2h;      // d2h: show, finish
-    Stream graphs;   //
+    Stream graphs;   // captured loops
   };
 
   struct Events {
