@@ -22,7 +22,7 @@ class Head:
     def __str__(self) -> str:
         at = "" if self.op is None else f" `{instance(self.op, self.iteration)}`"
         if self.state == "waits for":
-            return f"`{self.stream}` waits before{at} for {self.awaited}"
+            return f"`{self.stream}` waits{f' before{at}' if at else ''} for {self.awaited}"
         return f"`{self.stream}` {self.state}{at}"
 
 
