@@ -54,6 +54,7 @@ judges: $(VENV)/.installed-dev
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.soak
 	DAGSCHED_RUN_PLANS=10000 $(BIN)/pytest -q tests/run/test_meaning.py -k random
+	DAGSCHED_RUN_PLANS=1000 $(BIN)/pytest -q tests/run/test_rounds.py -k random
 
 # The same tests with many more random plans (an hour or so).
 nightly: $(VENV)/.installed-dev

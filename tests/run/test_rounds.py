@@ -205,6 +205,64 @@ def test_an_order_through_another_stream_is_kept() -> None:
     assert result.outputs["c"].tolist() == [total]
 
 
+TWO = """
+dagsched: 1
+name: two
+device: host
+params: {n: null, m: null}
+streams: {max: 2}
+buffers:
+  a: {place: host, size: 8, ring: 3, output: true}
+  x: {place: device, size: 8, ring: 3}
+  y: {place: device, size: 8, ring: 3}
+  b: {place: host, size: 8, ring: 3, output: true}
+  s: {place: device, size: 8, output: true}
+ops:
+  - {name: z, fill: {to: s}}
+  - loop: i
+    count: n
+    ops:
+      - {name: read, host: read, writes: [a], time: 1 ms}
+      - {name: up, copy: {from: a, to: x}}
+      - {name: work, compute: work, reads: [x], writes: [y], updates: [s], time: 2 ms}
+      - {name: down, copy: {from: y, to: b}}
+      - {name: show, host: show, reads: [b], time: 1 ms}
+  - {name: mid, compute: mid, updates: [s], time: 1 ms}
+  - loop: j
+    count: COUNT
+    ops:
+      - {name: read2, host: read2, writes: [a], time: 1 ms}
+      - {name: up2, copy: {from: a, to: x}}
+      - {name: work2, compute: work2, reads: [x], writes: [y], updates: [s], time: 2 ms}
+      - {name: down2, copy: {from: y, to: b}}
+      - {name: show2, host: show2, reads: [b], time: 1 ms}
+  - {name: last, compute: last, updates: [s], time: 1 ms}
+"""
+
+
+@pytest.mark.parametrize("second", ["m", "n"], ids=["two sources", "one source"])
+def test_two_late_loops_and_ops_around_them(second: str) -> None:
+    """The second loop is fed by a source of its own, or runs as often as the first turned out to."""
+    text = TWO.replace("COUNT", second).replace(", m: null" if second == "n" else "", "")
+    compiled = schedule_of(text).compiled
+    assert compiled.shifts == {"show": 1, "show2": 1}
+    functions, random = Functions(compiled.resolved, 3), Random(3)
+
+    def source(items: int) -> Iterator[int]:
+        for item in range(items):
+            time.sleep(random.choice([0, 0, 0.002]))
+            yield item
+
+    with Schedule(compiled).executor(functions.functions) as executor:
+        for n, m in ((0, 0), (1, 0), (0, 3), (2, 1), (3, 7)):
+            functions.log.clear()
+            given = dict(zip(compiled.plan.params, (n, m), strict=False))
+            sources = {name: source(count) for name, count in given.items()}
+            result = executor.run(counts=sources, timeout=20, trace=0)
+            assert result.counts == given
+            require_meaning(compiled, given, functions.log, result.outputs)
+
+
 # Random plans
 
 
