@@ -17,11 +17,11 @@ from inspect import isgeneratorfunction
 from typing import Any
 
 from dagsched.diagnostics import closest
-from dagsched.plan.expressions import names_in, names_in_condition
+from dagsched.plan.expressions import Comparison, Int, Name, add, names_in, names_in_condition
 from dagsched.plan.model import Plan
 from dagsched.run.board import LOOK_AGAIN, Board
 from dagsched.run.errors import refuse
-from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint
+from dagsched.run.program import OpPoint, Point, Program, RecordPoint, Section, WaitPoint, linear_shift
 
 ENDLESS = 2**62
 """The progress of a source that has ended, and the count of one that has not."""
@@ -152,10 +152,21 @@ def _require_open_count(program: Program, param: str, lead: Section) -> None:
 def _depends(point: Point, param: str, section: Section) -> bool:
     """Whether a point of the loop that a source feeds cannot do without the count."""
     if isinstance(point, OpPoint) and section.late:
-        point = replace(point, when=())  # it says in which rounds the op has an iteration, which the items say, too
+        if set(point.when) != _rounds_of(point, section):
+            return True  # it does not run in just the rounds in which the items say that it has an iteration
+        point = replace(point, when=())
     if isinstance(point, WaitPoint):
         return point.index is not None and param in names_in(point.index)  # one too many does no harm
     return not isinstance(point, RecordPoint) and param in names_of(point)
+
+
+def _rounds_of(point: OpPoint, section: Section) -> set[Comparison]:
+    """The guard of an op that is issued late: that its iteration exists."""
+    index, counted = section.index or "", section.counted or ""
+    late = -linear_shift(point.iteration or Int(0), index)
+    first = {Comparison(Name(index), ">=", Int(late))} if late else set()
+    last = {Comparison(Name(index), "<", add(Name(counted), late))} if late < section.late else set()
+    return first | last
 
 
 def names_of(point: Point) -> frozenset[str]:

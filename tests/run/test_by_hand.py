@@ -17,6 +17,8 @@ from dagsched.diagnostics import DagschedError, PlanError, Source
 from dagsched.library import Schedule as Runnable
 from dagsched.plan.expressions import Int
 from dagsched.plan.model import Op, OpKind, Plan
+from dagsched.plan.reader import read_plan
+from dagsched.plan.resolve import resolve_plan
 from dagsched.proof.check import check_schedule
 from dagsched.run.by_hand import adopt_schedule
 from dagsched.schedule.model import (
@@ -150,11 +152,29 @@ def test_ops_of_other_iterations(cli: Cli, tmp_path: Path) -> None:  # noqa: F81
     assert (data["plan"], data["iterations"]) == ("late", 4)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("use@i-1, updates: [b@i-1], when: i >= 1", "use@i-1, updates: [b@i-1], when: i >= 1 and i % 2 == 0"),
+     ("use@i-1, updates: [b@i-1], when: i >= 1", "use@i-1, updates: [b@i-1], when: i >= 2"),
+     ("writes: [b@i], when: i < n", "writes: [b@i], when: i < n - 1")],
+)  # fmt: skip
+def test_a_source_feeds_late_ops_that_run_for_every_item_only(old: str, new: str) -> None:
+    plan = resolve_plan(read_plan(Source("plan.yaml", PLAN)))
+    functions = {"use": lambda b, i: b.__iadd__(i)}
+    for text, fits in ((LATE, True), (LATE.replace(old, new), False)):
+        made = adopt_schedule(read_schedule(Source("late.schedule.yaml", text)), plan, load_device("host"))
+        with Runnable(made).executor(functions) as executor:
+            executor.run(n=5, inputs={"a": [[5], [7]]})
+            if fits:
+                result = executor.run(n=iter(range(4)))
+                assert result.counts == {"n": 4} and result.outputs["b"].tolist() == [7 + 3]
+            else:
+                with pytest.raises(DagschedError, match="R106"):
+                    executor.run(n=iter(range(4)))
+
+
 def test_a_dry_run_takes_as_long_as_predicted() -> None:
     written = read_schedule(_source(EXAMPLES / "handwritten" / "detector.schedule.yaml"))
-    from dagsched.plan.reader import read_plan
-    from dagsched.plan.resolve import resolve_plan
-
     plan = resolve_plan(read_plan(_source(EXAMPLES / "detector.yaml")))
     made = adopt_schedule(written, plan, load_device(plan.device))
     with Runnable(made).executor() as executor, Runnable(made).executor(backend="simulate") as simulator:
@@ -184,9 +204,6 @@ def _source(path: Path) -> Source:
     ],
 )
 def test_what_it_refuses(old: str, new: str, code: str) -> None:
-    from dagsched.plan.reader import read_plan
-    from dagsched.plan.resolve import resolve_plan
-
     assert old in LATE
     plan = resolve_plan(read_plan(Source("plan.yaml", PLAN)))
     text = LATE.replace(old, new)
