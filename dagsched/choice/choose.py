@@ -87,7 +87,7 @@ class LoopBudget:
 
 LOOP_BUDGETS: dict[Effort, LoopBudget] = {
     "fast": LoopBudget(0, 0, 0, 0, 0),
-    "normal": LoopBudget(400, 50_000, 800, 12, 800),
+    "normal": LoopBudget(400, 100_000, 600, 12, 800),
     "max": LoopBudget(1_500, 600_000, 5_000, 60, 20_000),
 }
 

@@ -32,6 +32,9 @@ _MOST_LATE = 3
 _PURE = 0.7
 """How often a neighbour that puts ops of the host and of the device on one stream is passed over."""
 
+_FEW = 40
+"""Of more ops than this, not each gets a stream of its own: there is no time to join them again."""
+
 _HOPEFUL = 1.05
 """What is slower than this, compared with the best in the model, is not proposed."""
 
@@ -88,9 +91,11 @@ def propose_candidates(rounds: Rounds, starts: Sequence[Candidate], steps: int, 
         held.append(split)
         if split.score.ticks <= limit:
             yield from settle(split, steps // 8)
-    apart = _spread(problem, known[0].candidate)
-    spread = Found(judge(problem, apart), apart)
-    seeds = sorted([spread, *held], key=lambda found: found.score)[:_SEEDS]
+    seeds = list(held)
+    if len(problem) <= _FEW:
+        apart = _spread(problem, known[0].candidate)
+        seeds.append(Found(judge(problem, apart), apart))
+    seeds = sorted(seeds, key=lambda found: found.score)[:_SEEDS]
     for seed in seeds:
         each = (steps // 2 + left) // len(seeds)
         found = search_nearby(problem, seed, each, limit, judge, partial(_propose, rounds))

@@ -26,8 +26,11 @@ MOST_SIMULATED = 24
 WORTH = Fraction(999, 1000)
 """A deeper ring must bring a run of constant length below this share of its time."""
 
-MOST_PERIOD = 24
-"""Iterations after which rings begin anew at the same slots, for sets of depths that are tried with ops issued late."""
+MOST_TEDIUM = 60_000
+"""Instances that are gone through for sets of depths with ops issued late, beyond those that the graph proposes."""
+
+_START_UP = 16
+"""Iterations until a loop's rings show their pattern, about."""
 
 _ROOMY = 3
 """Slots beyond the least that a ring is likely to get."""
@@ -144,13 +147,16 @@ def _largest(plan: Plan, place: str) -> str:
 
 def _judge(search: DepthSearch, choice: RingChoice, measure: Measure, wanted: Wanted | None) -> RingChoice:
     """Let the simulator have the last word on what the graph proposes."""
-    left = MOST_SIMULATED
+    left, tedium = MOST_SIMULATED, MOST_TEDIUM
     known: dict[Depths, Measured] = {}
 
+    def may(depths: Depths) -> bool:
+        return left > 0 and _tell_tedium(search, depths) <= tedium
+
     def look(depths: Depths) -> Fraction:
-        nonlocal left
+        nonlocal left, tedium
         if depths not in known:
-            left -= 1
+            left, tedium = left - 1, tedium - _tell_tedium(search, depths)
             known[depths] = measure(dict(zip(search.names, depths, strict=True)))
         return known[depths].ticks
 
@@ -162,24 +168,24 @@ def _judge(search: DepthSearch, choice: RingChoice, measure: Measure, wanted: Wa
     best = depths
     for _ in range(2):  # one slot more, then two: beyond that, turns on an engine do not get better
         wider = _widen(search, best)
-        if wider == best or left <= 0 or _is_tedious(search, wider) or not look(wider) < look(best) * least:
+        if wider == best or not may(wider) or not look(wider) < look(best) * least:
             break
         best = wider
     enough = look(best) / least
     useful = wanted is None or wanted(known[best])
     for ring in sorted(range(len(best)), key=lambda ring: -search.sizes[ring]) if useful else ():
-        while left > 0 and (shorter := search.shorten(best, ring)) and not _is_tedious(search, shorter):
-            if look(shorter) > enough:
-                break
+        while (shorter := search.shorten(best, ring)) and may(shorter) and look(shorter) <= enough:
             best = shorter
     if best == depths:
         return choice
     return replace(choice, chosen=search.point(best), exact=False)
 
 
-def _is_tedious(search: DepthSearch, depths: Depths) -> bool:
-    """Whether ops are issued late and the rings' pattern is long: every count up to twice that is gone through then."""
-    return any(any(graph.shifts) for graph in search.graphs) and lcm(*depths) > MOST_PERIOD
+def _tell_tedium(search: DepthSearch, depths: Depths) -> int:
+    """Instances in building a schedule with ops issued late: every count up to some patterns of the rings is gone
+    through, behind the start-up."""
+    shifted = [graph for graph in search.graphs if any(graph.shifts)]
+    return (lcm(*depths) + _START_UP) ** 2 * sum(len(graph.ops) for graph in shifted)
 
 
 def _widen(search: DepthSearch, depths: Depths) -> Depths:
