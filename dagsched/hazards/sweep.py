@@ -29,14 +29,17 @@ from dagsched.plan.segments import Segment, split_segments
 MAX_INSTANCES = 1_500_000
 """Work that a plan may ask for; more (many independent loop counts with long start-ups) is refused."""
 
-MAX_UNEVEN = 300_000
-"""Instances of one loop that are gone through in search of a pattern; a loop that shows none may have no more."""
+MAX_UNEVEN = 100_000
+"""Instances of one loop that are gone through in search of a pattern; a loop that shows none may have no more.
+
+Of a large loop they are at least ``MAX_TRIES`` iterations.
+"""
 
 MAX_PERIOD = 4_096
 """Iterations after which slots and regions of a loop must fall into the same places again."""
 
 MAX_COMPARED = 50_000
-"""Boxes that are compared in search of a pattern, besides so many as there are at first for ``MAX_TRIES`` times."""
+"""Boxes that are compared in search of a pattern, besides ``MAX_TRIES`` times as many as there are at first."""
 
 MAX_TRIES = 100
 
@@ -294,11 +297,11 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
     rounds = most + sweep.drains[number] if most > 0 else 0
     seen: dict[object, int] = {}
     iteration, left = 0, MAX_COMPARED
-    longest = MAX_UNEVEN // len(segment.ops)
+    longest = max(MAX_UNEVEN // len(segment.ops), MAX_TRIES)
     while iteration < rounds:
         hopeless = stride > MAX_PERIOD or settled > longest or left < 0 or iteration > longest
         if hopeless and rounds > longest:
-            raise PlanError([_no_pattern(sweep, segment, min(longest, most), stride)])
+            raise PlanError([_no_pattern(sweep, segment, longest, stride)])
         if not hopeless and iteration % stride == 0 and iteration >= settled:
             left += walk.size() * (-1 if seen else MAX_TRIES)
             state = walk.state(iteration, clocks.state(walk, iteration))
@@ -378,15 +381,15 @@ def _param_values(sweep: Sweep, regimes: tuple[Regime, ...], name: str) -> list[
     return list(range(most + 1)) if followed else [most]
 
 
-def _no_pattern(sweep: Sweep, segment: Segment, iterations: int, stride: int) -> Diagnostic:
+def _no_pattern(sweep: Sweep, segment: Segment, longest: int, stride: int) -> Diagnostic:
     index = segment.loop.index if segment.loop else "?"
     if stride > MAX_PERIOD:
         headline = f"the slots and regions of loop `{index}` repeat only every {stride:,} iterations"
         notes = (f"a pattern of more than {MAX_PERIOD:,} iterations is not followed",)
         help_ = "shorten the rings, lower what `//` and `%` divide by, or give the loop a smaller constant count"
     else:
-        headline = f"loop `{index}` shows no repeating pattern within {iterations:,} iterations"
-        notes = ("its versions or regions do not move evenly, and its count is too large to go through one by one",)
+        headline = f"loop `{index}` shows no repeating pattern, and may be too long to go through one by one"
+        notes = (f"its versions or regions do not move evenly; only up to {longest:,} iterations are gone through",)
         help_ = "give the loop a smaller constant count, or move its regions by one constant step"
     where = segment.loop.where if segment.loop else None
     return Diagnostic("P240", headline, where, sweep.plan.source, notes=notes, help=help_)

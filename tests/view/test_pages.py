@@ -28,8 +28,6 @@ WITHOUT: dict[str, str] = {
     "D135": "takes a run of millions of commands",
     "E104": "the shipped targets can express everything that a plan compiles to",
     "K106": "no text is known that the change does not understand",
-    "P240": "takes a loop that is followed for many iterations before the search gives up",
-    "P241": "takes a plan whose cases are gone through for many seconds",
     "R303": "takes a compiler that lacks a sanitizer's library",
     "S100": "of the commands only `fix` takes schedules only",
     "S203": "takes a file with millions of racing pairs",
