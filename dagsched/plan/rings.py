@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from dagsched.diagnostics import Diagnostic, Label, closest
 from dagsched.plan.bounds import find_bound_faults
+from dagsched.plan.expressions import names_in
 from dagsched.plan.meaning import Fault, Touch, find_fault, shape_touches, touches_of, uses_versions
 from dagsched.plan.model import Buffer, Loop, Plan, Ring
 from dagsched.plan.samples import choose_samples, find_limits
@@ -33,6 +34,8 @@ class Judge:
     def __init__(self, plan: Plan, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
         self.samples: Samples = choose_samples(plan, segments, find_limits(plan, segments))
+        self.names = set(plan.params)
+        self.known: dict[frozenset[str], Samples] = {}
         self.faultless: set[tuple[object, int, bool]] = set()
         self.faulty: set[tuple[object, int, bool]] = set()
 
@@ -41,10 +44,26 @@ class Judge:
         key = (shape_touches(buffer, touches), depth, by_version)
         if key in self.faultless:
             return None
-        fault = find_fault(self.segments, buffer, touches, depth, by_version, self.samples)
+        fault = find_fault(self.segments, buffer, touches, depth, by_version, self.samples_of(touches))
         if fault is None:
             self.faultless.add(key)
         return fault
+
+    def samples_of(self, touches: list[list[Touch]]) -> Samples:
+        """Of samples that differ in what a buffer has nothing to do with only the first."""
+        names: set[str] = set()
+        for segment, rows in zip(self.segments, touches, strict=True):
+            names |= names_in(segment.count) if rows else set()
+            for touch in rows:
+                bounds = (bound for part in touch.access.region for bound in (part.lo, part.hi))
+                names.update(*(names_in(expr) for expr in (touch.version, *bounds) if expr is not None))
+        key = frozenset(names & self.names)
+        if key not in self.known:
+            first: dict[tuple[int, ...], tuple[dict[str, int], tuple[int, ...]]] = {}
+            for params, counts in self.samples:
+                first.setdefault(tuple(params[name] for name in sorted(key)), (params, counts))
+            self.known[key] = list(first.values())
+        return self.known[key]
 
     def keeps(self, buffer: Buffer, touches: list[list[Touch]]) -> Callable[[int], bool]:
         """Whether a ring of some depth keeps the plan's meaning, as a function of the depth."""
@@ -53,7 +72,7 @@ class Judge:
         def ask(depth: int) -> bool:
             key = shape, depth, versions
             if key not in self.faultless and key not in self.faulty:
-                fault = find_fault(self.segments, buffer, touches, depth, versions, self.samples)
+                fault = find_fault(self.segments, buffer, touches, depth, versions, self.samples_of(touches))
                 (self.faulty if fault else self.faultless).add(key)
             return key in self.faultless
 
