@@ -31,7 +31,7 @@ from dagsched.plan.resolve import resolve_depths
 from dagsched.plan.rings import find_ring_ranges, meet_ranges
 from dagsched.plan.segments import split_segments
 from dagsched.schedule.assemble import assemble_schedule
-from dagsched.schedule.depths import choose_ring_depths, likely_depths, make_search, with_depths
+from dagsched.schedule.depths import choose_ring_depths, likely_depths, make_search, price_rings, with_depths
 from dagsched.schedule.events import Recording, allocate_events
 from dagsched.schedule.model import Schedule
 from dagsched.schedule.pipeline import name_shifts, shift_loops
@@ -223,7 +223,7 @@ def try_assignment(
     assert fixed is not None  # without shifts the shortest rings will do, and they fit
     late: Fixed | None = None
     builds = fixed.builds
-    for moved in _shift_graphs(graphs, bounds, shifts or {}):
+    for moved in _shift_graphs(start, graphs, bounds, shifts or {}):
         quickest = (late or fixed).measured
         found = _fix(digest, start, moved, assignment, device, table, quickest)
         builds += found.builds if found else 0
@@ -233,11 +233,11 @@ def try_assignment(
 
 
 def _shift_graphs(
-    graphs: list[LoopGraph], bounds: Mapping[int, Bound], shifts: Mapping[str, int]
+    start: Start, graphs: list[LoopGraph], bounds: Mapping[int, Bound], shifts: Mapping[str, int]
 ) -> list[list[LoopGraph]]:
     """The ways to issue ops late that are worth a trial: what the graphs suggest, and what is given."""
     found: list[list[LoopGraph]] = []
-    suggested = shift_loops(graphs, bounds)
+    suggested = shift_loops(graphs, bounds, lambda graph: price_rings(start.edges, start.resolved, graph))
     if suggested is not None:
         found.append(suggested)
     if any(shifts.values()):

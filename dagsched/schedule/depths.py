@@ -131,6 +131,13 @@ def require_memory(plan: Plan, device: Device, taken: Mapping[str, int]) -> None
         raise LimitError(faults)
 
 
+def price_rings(rings: RingEdges, resolved: Plan, graph: LoopGraph) -> tuple[int, int]:
+    """Bytes and slots of the rings with which one loop is as fast as its streams allow, if memory had no limit."""
+    search = DepthSearch([graph], rings.ranges, resolved.buffers, {})
+    depths = search.cheapest(Fraction(1))
+    return search.price(depths if depths is not None else search.least())
+
+
 def likely_depths(search: DepthSearch) -> dict[str, int]:
     """Depths at which the choice will hardly end above, for models that come before it: a few slots more than least."""
     depths = search.least()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate, product
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from dagsched.compiled import Compiled
 from dagsched.compiler import compile_plan
-from dagsched.cost.loop_graph import is_late
+from dagsched.cost.depths import DepthSearch
+from dagsched.cost.durations import op_costs
+from dagsched.cost.loop_graph import build_graphs, is_late, ring_edges, shift_graph
 from dagsched.cost.model import Limits
 from dagsched.diagnostics import Source
 from dagsched.hazards.find import find_hazards
@@ -21,12 +24,14 @@ from dagsched.hazards.sweep import Sweep
 from dagsched.plan.expressions import add
 from dagsched.plan.model import Loop, Op, Plan
 from dagsched.plan.reader import read_plan
+from dagsched.plan.resolve import order_plan, resolve_plan
 from dagsched.proof.check import check_schedule
 from dagsched.proof.model import Problem, Proof
 from dagsched.proof.recheck import recheck_proof
 from dagsched.proof.verify import verify_schedule
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
 from dagsched.schedule.reader import read_schedule
+from dagsched.schedule.streams import assign_streams
 from dagsched.schedule.writer import schedule_data
 from tests.passes.build import build_schedule
 from tests.passes.strategies import assignments, plans
@@ -178,3 +183,45 @@ def test_a_quicker_schedule_that_is_not_proved_is_told_of(monkeypatch: pytest.Mo
     assert compiled.proof.holds and not compiled.shifts
     (warning,) = [found for found in compiled.warnings if found.code == "C111"]
     assert warning.notes == ("V105: too early", "this is a bug in dagsched")
+
+
+def two_engines(sizes: tuple[int, int, int], times: tuple[int, int, int, int]) -> str:
+    """Four ops in a chain that turn by turn run on one of two engines, with three rings between them."""
+    device = "{name: d, engines: {e0: {kind: compute}, e1: {kind: compute}}}"
+    lines = ["dagsched: 1", f"device: {device}", "params: {n: null}", "streams: {policy: engine}", "buffers:"]
+    lines += [f"  b{k}: {{place: device, size: {size}, ring: {{max: 3}}}}" for k, size in enumerate(sizes)]
+    lines += ["  b3: {place: device, size: 8, output: true}", "ops:", "  - loop: i", "    count: n", "    ops:"]
+    for k, (reads, time) in enumerate(zip(("", "b0", "b0, b1", "b2"), times, strict=True)):
+        accesses = f"reads: [{reads}], writes: [b{k}], engine: e{k % 2}"
+        lines.append(f"      - {{name: o{k}, compute: f, {accesses}, time: {time} us}}")
+    return "\n".join(lines) + "\n"
+
+
+@settings(max_examples=10)
+@given(
+    st.tuples(*[st.sampled_from([8, 24, 64])] * 3),
+    st.tuples(*[st.integers(1, 5)] * 4),
+)
+def test_of_equal_stages_those_of_least_memory_are_taken(
+    sizes: tuple[int, int, int], times: tuple[int, int, int, int]
+) -> None:
+    """Against every choice of up to three cuts, each with the cheapest rings that are as fast."""
+    plan = read_plan(Source("p.yaml", two_engines(sizes, times)))
+    compiled = compile_plan(plan)
+    assume(compiled.shifts)
+    device, start = compiled.device, order_plan(plan)[0]
+    rings, resolved = ring_edges(start), resolve_plan(plan)
+    assignment = assign_streams(Sweep(resolved), find_hazards(resolved), device)
+    (graph,) = build_graphs(resolved, rings, assignment.stream_of, op_costs(resolved, device), device)
+    found = []
+    for cuts in product((0, 1), repeat=3):
+        moved = shift_graph(graph, [0, *accumulate(cuts)])
+        if moved is not None:
+            search = DepthSearch([moved], rings.ranges, resolved.buffers, {})
+            depths = search.cheapest(Fraction(1))
+            assert depths is not None
+            found.append((moved.floor, search.price(depths)[0]))
+    taken = sum(plan.buffers[n].size * (compiled.resolved.buffers[n].ring.depth or 1) for n in rings.ranges)
+    assert compiled.schedule.predicted is not None
+    assert round(compiled.schedule.predicted["initiation_interval"] * 10**12) == min(found)[0]
+    assert taken == min(found)[1]
