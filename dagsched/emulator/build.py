@@ -29,7 +29,7 @@ FLAGS = ("-std=c++17", "-O1", "-g", "-fPIC", "-Wall", "-Wextra", "-pthread")
 SHARED_PARTS = ("schedule", "events", "memory", "reports", "trace", "graphs", "extras")
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "ascendcl": ("acl_base", "acl_streams", "acl_events", "acl_signals", "acl_memory", "acl_launch", "acl_graphs"),
-    "cudart": ("cuda_streams", "cuda_memory"),
+    "cudart": ("cuda_streams", "cuda_memory", "cuda_graphs"),
 }
 """What stands before the core in each library."""
 

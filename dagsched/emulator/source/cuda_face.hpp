@@ -23,6 +23,9 @@ cudaError_t refuse(cudaError_t code, const std::string& why);
 cudaError_t find_stream(cudaStream_t handle, Stream*& stream);
 /// Waits for a stream's end and yields its error.
 cudaError_t end_stream(Stream* stream);
+/// Refuses what cannot be done to a stream that is being captured; the capture is lost.
+cudaError_t captured(const Stream* stream, const char* what);
+void forget_graphs();
 /// Waits for the device's end without telling anybody: what a free does, and nobody may rely on.
 void idle_device();
 
