@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dagsched.hazards.growth import Growth
 from dagsched.plan.expressions import Expr, evaluate
 from dagsched.plan.model import Access, Buffer, Mode, Op, Plan
 from dagsched.plan.regions import Box, box_of, intersect, subtract, whole_box
@@ -53,6 +54,13 @@ class _Part:
 
     def cut(self, box: Box) -> _Part:
         return _Part(box, self.mode, dict(self.members), self.before_mode, dict(self.before))
+
+    def absorb(self, other: _Part, box: Box) -> None:
+        """Take in a part that is alike; of each op the newest instance stays."""
+        self.box = box
+        for mine, theirs in ((self.members, other.members), (self.before, other.before)):
+            for number, sequence in theirs.items():
+                mine[number] = max(mine[number], sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,8 @@ class AccessHistory:
     def __init__(self) -> None:
         self.blocks: dict[tuple[str, int], list[_Part]] = {}
         self.widest: dict[str, int] = {}
+        self.growths: Mapping[str, Growth] = {}
+        self.round = 0
 
     def touch(
         self, number: int, sequence: int, accesses: tuple[CompiledAccess, ...], env: Mapping[str, int]
@@ -114,10 +124,42 @@ class AccessHistory:
                 _enter(parts[0], access.mode, number, sequence, access.buffer, found)
             else:
                 _enter_split(parts, box, widest, access.mode, number, sequence, access.buffer, found)
+                if access.buffer in self.growths:
+                    self._unite(parts, access.buffer)
         return found
 
-    def canonical(self, name: Callable[[int], int], shift: Callable[[str], tuple[int, int] | None]) -> object:
-        """The state as a comparable value.
+    def expect(self, growths: Mapping[str, Growth], round: int) -> None:
+        """Say what later accesses of growing buffers look like, seen from a round of the current loop."""
+        self.growths, self.round = growths, round
+
+    def _unite(self, parts: list[_Part], buffer: str) -> None:
+        """Join the parts that nothing will tell apart."""
+        growth = self.growths[buffer]
+        axis = growth.axis
+        ends: dict[object, _Part] = {}
+        kept = []
+        for part in parts:
+            (lo, hi), others = part.box[axis], (part.box[:axis], part.box[axis + 1 :])
+            before = ends.pop((lo, others), None)
+            if before is not None and _alike(before, part):
+                joined = (*others[0], (before.box[axis][0], hi), *others[1])
+                if growth.is_one(joined, self.round):
+                    before.absorb(part, joined)
+                    self.widest[buffer] = max(self.widest[buffer], joined[0][1] - joined[0][0])
+                    part = before
+            if part is not before:
+                kept.append(part)
+            ends[hi, others] = part
+        parts[:] = kept
+
+    def canonical(
+        self,
+        name: Callable[[int], int],
+        shift: Callable[[str], tuple[int, int] | None],
+        growths: Mapping[str, Growth],
+        iteration: int,
+    ) -> object:
+        """The state as a comparable value, before an iteration.
 
         ``name`` renames sequence numbers. ``shift`` tells, for a buffer whose region moves, the position of the moving
         window as (offset, first position still reachable): boxes are taken relative to it, those behind are left out.
@@ -126,12 +168,15 @@ class AccessHistory:
         for key in sorted(self.blocks):
             window = shift(key[0])
             for part in self.blocks[key]:
-                box = part.box
-                if window is not None:
+                box: object = part.box
+                if window is None and key[0] in growths:
+                    box = growths[key[0]].place(part.box, iteration)
+                elif window is not None:
                     offset, reachable = window
-                    if box[0][1] <= reachable:
+                    (lo, hi), *others = part.box
+                    if hi <= reachable:
                         continue
-                    box = ((box[0][0] - offset, box[0][1] - offset), *box[1:])
+                    box = ((lo - offset, hi - offset), *others)
                 rows.append(
                     (key, box, part.mode, _named(part.members, name), part.before_mode, _named(part.before, name))
                 )
@@ -150,6 +195,16 @@ class AccessHistory:
                     found.update(part.members.values())
                     found.update(part.before.values())
         return found
+
+
+def _alike(a: _Part, b: _Part) -> bool:
+    """Whether two parts differ in nothing but where they are and which iterations touched them."""
+    return (
+        a.mode == b.mode
+        and a.members.keys() == b.members.keys()
+        and a.before.keys() == b.before.keys()
+        and (a.before_mode == b.before_mode or not a.before)
+    )
 
 
 def _named(members: _Members, name: Callable[[int], int]) -> tuple[tuple[int, int], ...]:

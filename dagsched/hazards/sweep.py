@@ -19,6 +19,7 @@ from itertools import product
 from math import lcm
 
 from dagsched.diagnostics import Diagnostic, PlanError
+from dagsched.hazards.growth import find_growths
 from dagsched.hazards.history import AFTER, AccessHistory, CompiledAccess, Dependencies, compile_accesses
 from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, evaluate, names_in
 from dagsched.plan.model import Access, Op, Plan
@@ -75,6 +76,9 @@ class Sweep:
         self.windows = tuple(
             _find_windows(segment, drain) for segment, drain in zip(self.segments, self.drains, strict=True)
         )
+        self.growths = tuple(
+            find_growths(plan, self.segments, number, drain) for number, drain in enumerate(self.drains)
+        )
 
     def start(self) -> Walk:
         """A walk at the plan's beginning."""
@@ -125,6 +129,7 @@ class Walk:
         sequence numbers free.
         """
         segment = self.sweep.segments[self.segment]
+        self.history.expect(self.sweep.growths[self.segment], iteration)
         sequence = self.base + iteration * len(segment.ops)
         for number in range(segment.first, segment.first + len(segment.ops)):
             own = iteration - self.sweep.shifts[number]
@@ -189,7 +194,7 @@ class Walk:
             window = windows.get(buffer)
             return None if window is None else (window[0] * iteration, window[0] * iteration + window[1])
 
-        return self.history.canonical(name, shift), clocks(name)
+        return self.history.canonical(name, shift, self.sweep.growths[self.segment], iteration), clocks(name)
 
     def size(self) -> int:
         """How many boxes the history has."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from dagsched.plan.expressions import Binary, Call, Expr, ExpressionError, Int, evaluate, names_in
 from dagsched.plan.model import Access, Buffer, Mode, Op, Plan
-from dagsched.plan.regions import Box, box_of, intersect, is_inside, moves_with, subtract, whole_box
+from dagsched.plan.regions import Box, box_of, intersect, is_inside, join, moves_with, subtract, whole_box
 from dagsched.plan.segments import Segment
 from dagsched.plan.versions import bare_version, find_newest
 
@@ -70,6 +70,15 @@ class Storage:
         rows = self.blocks.setdefault(key, [])
         first, last = self._around(rows, box)
         kept = [(part, old) for old_box, old in rows[first:last] for part in subtract(old_box, box)]
+        if first:
+            first -= 1
+            kept.insert(0, rows[first])
+        for place, (part, old) in enumerate(kept):
+            if old == tag and (joined := join(part, box)):  # a region that grows stays one
+                del kept[place]
+                box = joined
+                self.widest = max(self.widest, box[0][1] - box[0][0])
+                break
         rows[first:last] = sorted([*kept, (box, tag)])
 
     def read(self, key: int, box: Box) -> tuple[list[tuple[Box, Tag]], list[Box]]:
@@ -155,7 +164,9 @@ def _follow(
     params: dict[str, int],
     counts: tuple[int, ...],
 ) -> Fault | None:
-    reference, ring = Storage(), Storage()
+    reference = Storage()
+    apart = by_version or depth > 1  # else the two are the same, and who wrote is no matter
+    ring = Storage() if apart else reference
     cuts = _cut_counts(segments, touches, depth, counts)
     newest = -1
     last = max((number for number, rows in enumerate(touches) if rows), default=-1)
@@ -185,7 +196,11 @@ def _follow(
                     return fault("bounds", touch, iteration, version)
                 key, slot = (version if by_version else 0), version % depth
                 if touch.access.mode.reads:
-                    kind = _compare(reference.read(key, box), ring.read(slot, box), key, slot, depth, buffer.input)
+                    meant = reference.read(key, box)
+                    if apart:
+                        kind = _compare(meant, ring.read(slot, box), key, slot, depth, buffer.input)
+                    else:
+                        kind = "unwritten" if meant[1] and not buffer.input else None
                     if kind and warm:
                         return fault(kind, touch, iteration, version)
                     if touch.access.mode is Mode.READ:
@@ -193,15 +208,16 @@ def _follow(
                 if touch.access.mode.writes:
                     if _clashes(seen, touch.op, version, slot, box):
                         return fault("clash", touch, iteration, version)
-                    tag = (touch.op.name, iteration)
+                    tag = (touch.op.name, iteration) if apart else ("", 0)
                     reference.write(key, box, tag)
-                    ring.write(slot, box, tag)
+                    if apart:
+                        ring.write(slot, box, tag)
                     newest = version
             if number == last and warm and iteration + 1 in ends and newest >= 0:
                 end = _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
                 if end:
                     return end
-    if buffer.output and newest >= 0:
+    if buffer.output and newest >= 0 and apart:
         return _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
     return None
 

@@ -66,6 +66,15 @@ def subtract(a: Box, b: Box) -> list[Box]:
     return parts
 
 
+def join(a: Box, b: Box) -> Box | None:
+    """The box that two make up where ``b`` begins on one axis where ``a`` ends, and they agree on all others."""
+    differing = [axis for axis, (one, other) in enumerate(zip(a, b, strict=True)) if one != other]
+    if len(differing) != 1 or a[differing[0]][1] != b[differing[0]][0]:
+        return None
+    axis = differing[0]
+    return (*a[:axis], (a[axis][0], b[axis][1]), *a[axis + 1 :])
+
+
 def step_of(expr: Expr | None, index: str) -> int | None:
     """By how much a bound moves from one iteration to the next; clamps (``min``, ``max``) are seen through.
 

@@ -8,11 +8,12 @@ last writer of every byte. Both know boxes only, and are found by the lowest bou
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from dagsched.plan.model import Mode
 from dagsched.proof.clocks import Instance
+from dagsched.proof.growing import Growing
 from dagsched.proof.instances import Box
 
 COMMUTING = (Mode.READ, Mode.ACCUMULATE)
@@ -46,6 +47,11 @@ def cut_out(a: Box, b: Box) -> list[Box]:
             parts.append((*rest[:axis], (cut_hi, hi), *rest[axis + 1 :]))
         rest[axis] = (max(lo, cut_lo), min(hi, cut_hi))
     return parts
+
+
+def _position(value: object) -> int:
+    assert isinstance(value, Instance)
+    return value.position
 
 
 Row = tuple[int, int, Box, object]
@@ -91,12 +97,45 @@ class Spans:
         first = bisect_right(self.rows, (box[0][0] - self.widest,))
         return first, bisect_left(self.rows, (box[0][1],))
 
+    def move(self, growing: Growing, iterations: int) -> None:
+        """Put every box where it is so many iterations later."""
+        old, self.rows = self.rows, []
+        for row in old:
+            self.add(growing.move(row[2], iterations), row[3])
+
+    def unite(self, growing: Growing, iteration: int, alike: Callable[[object, object], bool]) -> list[Row]:
+        """Make one row of neighbours that are alike and that nothing will tell apart; the rows that came of it."""
+        axis = growing.axis
+        ends: dict[object, Row] = {}
+        made: list[Row] = []
+        for row in list(self.rows):
+            box, value = row[2], row[3]
+            sides = box[:axis], box[axis + 1 :]
+            before = ends.pop((box[axis][0], sides), None)
+            if before is not None and alike(before[3], value):
+                joined = (*sides[0], (before[2][axis][0], box[axis][1]), *sides[1])
+                if growing.may_join(joined, iteration):
+                    self.remove(before)
+                    self.remove(row)
+                    newest = max(before[3], value, key=_position)
+                    row = self.add(joined, newest)
+                    made = [old for old in made if old is not before] + [row]
+            ends[box[axis][1], sides] = row
+        return made
+
     def overlapping(self, box: Box) -> Iterator[tuple[Box, object]]:
         """The rows that overlap a box."""
         first, last = self.around(box)
         for _, _, other, value in self.rows[first:last]:
             if overlap(other, box):
                 yield other, value
+
+
+def _same_line(one: object, other: object) -> bool:
+    """Whether two are instances of one op that a stream orders."""
+    assert isinstance(one, Instance)
+    assert isinstance(other, Instance)
+    return (one.name, one.segment, one.stream) == (other.name, other.segment, other.stream)
 
 
 class Accesses:
@@ -138,6 +177,25 @@ class Accesses:
         own.rows[first:last] = kept
         own.keep(spans.add(box, instance))
 
+    def move(self, growing: Growing, iterations: int) -> None:
+        """Put every access where it is so many iterations later."""
+        for spans in self.rows.values():
+            spans.move(growing, iterations)
+        self.own = {}
+        for mode, spans in self.rows.items():
+            for row in spans.rows:
+                assert isinstance(row[3], Instance)
+                self.own.setdefault((mode, row[3].name), []).append(row)
+
+    def unite(self, growing: Growing, iteration: int) -> None:
+        """Let the newest of one op's neighbouring accesses stand for all where nothing will tell them apart."""
+        for mode, spans in self.rows.items():
+            for row in spans.unite(growing, iteration, _same_line):
+                assert isinstance(row[3], Instance)
+                key = mode, row[3].name
+                if key in self.own:
+                    self.own[key] = [old for old in self.own[key] if spans.holds(old)] + [row]
+
     @staticmethod
     def _cover(spans: Spans, box: Box) -> None:
         """Drop what a write covers."""
@@ -169,6 +227,10 @@ class Contents:
             for part in cut_out(row[2], box):
                 spans.add(part, row[3])
         spans.add(box, writer)
+
+    def unite(self, key: Hashable, growing: Growing, iteration: int) -> None:
+        """Tell a block whose writers nobody asks for in few rows."""
+        self.blocks[key].unite(growing, iteration, lambda one, other: True)
 
     def read(self, key: Hashable, box: Box) -> tuple[list[tuple[Box, Instance]], list[Box]]:
         """The written parts of a box with their writers, and the parts never written."""

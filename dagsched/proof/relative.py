@@ -42,7 +42,11 @@ def relative_state(run: Run, segment: int, iteration: int) -> State:
         here = instance.segment == segment
         return instance.name, instance.segment, instance.iteration - iteration if here else -1 - instance.iteration
 
-    def place(buffer: str, box: Box) -> Box:
+    growing = run.subject.rhythms[segment].growing
+
+    def place(buffer: str, box: Box) -> tuple[object, ...]:
+        if buffer in growing:
+            return growing[buffer].tell(box, iteration)
         if buffer not in windows:
             return box
         offset = windows[buffer][0] * iteration

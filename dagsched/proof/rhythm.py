@@ -8,7 +8,7 @@ on (*settled*); guards that look at the loop's end (``i == n-1``) matter in the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import lcm
 from typing import Literal
@@ -24,6 +24,7 @@ from dagsched.plan.expressions import (
     names_in_condition,
 )
 from dagsched.plan.model import Access, Plan
+from dagsched.proof.growing import Growing, find_growing
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
 
@@ -48,6 +49,7 @@ class Rhythm:
     constant: bool
     windows: dict[str, tuple[int, int]]
     drain: int = 0
+    growing: dict[str, Growing] = field(default_factory=dict)
 
     def may_repeat(self, iteration: int, count: int) -> bool:
         """Whether the state before an iteration is worth comparing."""
@@ -69,6 +71,7 @@ def find_rhythm(
     if segment.index is None or loop is None:
         return Rhythm(1, 0, 0, True, {})
     count = segment.count.value if isinstance(segment.count, Int) else None
+    others = tuple(others)
     stride, settled, ending = 1, 0, 0
     for step in loop.steps:
         for c in step.when:
@@ -95,7 +98,8 @@ def find_rhythm(
     windows = _find_windows(plan, segment)
     settled = max([settled, *(_passed(plan, others, name, window) for name, window in windows.items())])
     drain = find_drain(loop) or 0
-    return Rhythm(stride, settled + drain, ending, count is not None, windows, drain)
+    growing = find_growing(plan, segment, others, windows)
+    return Rhythm(stride, settled + drain, ending, count is not None, windows, drain, growing)
 
 
 def _looks_at(

@@ -307,6 +307,9 @@ class Run:
             history = self.accesses[key] = Accesses()
         for mode, earlier in history.enter(box, access.mode, instance):
             self._note(earlier, instance, access.buffer, KINDS[mode, access.mode])
+        growing = self.subject.rhythms[self.segment].growing.get(access.buffer)
+        if growing is not None:
+            history.unite(growing, instance.iteration)
 
     def _note(self, first: Instance, second: Instance, buffer: str | None, kinds: tuple[str, ...]) -> None:
         distance = None
@@ -339,8 +342,11 @@ class Run:
                     self.outcome.complain("V103", f"{planned.name} {name}", text)
         if access.mode.writes and not (buffer.input and not twice):
             self.meant.write((name, version), box, instance)
+            growing = self.subject.rhythms[self.segment].growing.get(name)
             if twice:
                 self.actual.write((name, slot), box, instance)
+            elif growing is not None:
+                self.meant.unite((name, version), growing, instance.iteration)
 
     def _finish(self) -> None:
         for number, name in enumerate(self.subject.streams):
@@ -383,6 +389,14 @@ class Run:
                 (name, own + iterations): (instance, step, {**env, index: env[index] + iterations})
                 for (name, own), (instance, step, env) in self.issued.items()
             }
+        growing = self.subject.rhythms[self.segment].growing
+        for (name, _), history in self.accesses.items():
+            if name in growing:
+                history.move(growing[name], iterations)
+        for contents in (self.meant, self.actual):
+            for block, spans in contents.blocks.items():
+                if isinstance(block, tuple) and block[0] in growing:
+                    spans.move(growing[block[0]], iterations)
         touched = {a.buffer for p in self.subject.segments[self.segment].ops for a in p.op.accesses if index}
         blocks = self.meant.blocks
         keys = [key for key in blocks if isinstance(key, tuple) and key[0] in touched & self.subject.by_version]
