@@ -185,16 +185,17 @@ class Accesses:
         for mode, spans in self.rows.items():
             for row in spans.rows:
                 assert isinstance(row[3], Instance)
-                self.own.setdefault((mode, row[3].name), []).append(row)
+                self.own.setdefault((mode, row[3].name), Spans()).keep(row)
 
     def unite(self, growing: Growing, iteration: int) -> None:
         """Let the newest of one op's neighbouring accesses stand for all where nothing will tell them apart."""
         for mode, spans in self.rows.items():
             for row in spans.unite(growing, iteration, _same_line):
                 assert isinstance(row[3], Instance)
-                key = mode, row[3].name
-                if key in self.own:
-                    self.own[key] = [old for old in self.own[key] if spans.holds(old)] + [row]
+                own = self.own.get((mode, row[3].name))
+                if own is not None:
+                    own.rows = [old for old in own.rows if spans.holds(old)]
+                    own.keep(row)
 
     @staticmethod
     def _cover(spans: Spans, box: Box) -> None:
