@@ -14,6 +14,9 @@ from dagsched.view.units import interval_text, rate_text, size_text
 
 _INDENT = 13
 
+_NAMED = 60
+"""Ops of a stream that the text names."""
+
 
 def memory_by_place(plan: Plan) -> dict[str, int]:
     """Bytes of all slots of all buffers of a resolved plan, by place."""
@@ -115,8 +118,13 @@ def _streams_text(compiled: Compiled, width: int) -> str:
     second = max(map(width_of, engines.values()), default=0)
     indent = _INDENT + 2 + first + 2 + second + 2
     lines = [f"{len(streams)}, policy {escape(compiled.policy)}"]
-    for name in streams:
-        ops = wrap_names([escape(op) for op in _ops_on(compiled, name)], width, indent)
+    members: dict[str, list[str]] = {name: [] for name in streams}
+    for op in compiled.hazards.ops:
+        if op in compiled.streams:
+            members[compiled.streams[op]].append(escape(op))
+    for name, ops_on in members.items():
+        more = [f"and {len(ops_on) - _NAMED:,} more"] if len(ops_on) > _NAMED else []
+        ops = wrap_names([*ops_on[:_NAMED], *more], width, indent)
         lines.append(f"{' ' * (_INDENT + 2)}{pad(names[name], first)}  {pad(engines[name], second)}  {ops}")
     return "\n".join(lines)
 
