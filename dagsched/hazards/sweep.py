@@ -33,16 +33,16 @@ MAX_INSTANCES = 1_500_000
 MAX_UNEVEN = 100_000
 """Instances of one loop that are gone through in search of a pattern; a loop that shows none may have no more.
 
-Of a large loop they are at least ``MAX_TRIES`` iterations.
+Where that is too few for a pattern to show, as many as it takes, up to ``MAX_INSTANCES``.
 """
 
 MAX_PERIOD = 4_096
 """Iterations after which slots and regions of a loop must fall into the same places again."""
 
 MAX_COMPARED = 50_000
-"""Boxes that are compared in search of a pattern, besides ``MAX_TRIES`` times as many as there are at first."""
+"""Boxes that are compared in search of a pattern, if there have been more of them each time ``MAX_GROWN`` times."""
 
-MAX_TRIES = 100
+MAX_GROWN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,14 +301,17 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
     count = most if most < CEILING else None
     rounds = most + sweep.drains[number] if most > 0 else 0
     seen: dict[object, int] = {}
-    iteration, left = 0, MAX_COMPARED
-    longest = max(MAX_UNEVEN // len(segment.ops), MAX_TRIES)
+    iteration, compared, size, grown = 0, 0, 0, 0
+    shown = min(settled + max(8 * stride, MAX_GROWN), MAX_INSTANCES // len(segment.ops))
+    longest = max(MAX_UNEVEN // len(segment.ops), shown)
     while iteration < rounds:
-        hopeless = stride > MAX_PERIOD or settled > longest or left < 0 or iteration > longest
+        swells = grown > MAX_GROWN and compared > MAX_COMPARED
+        hopeless = stride > MAX_PERIOD or settled > longest or swells or iteration > longest
         if hopeless and rounds > longest:
             raise PlanError([_no_pattern(sweep, segment, longest, stride)])
         if not hopeless and iteration % stride == 0 and iteration >= settled:
-            left += walk.size() * (-1 if seen else MAX_TRIES)
+            before, size = size, walk.size()
+            compared, grown = compared + size, grown + 1 if size > before else 0
             state = walk.state(iteration, clocks.state(walk, iteration))
             if state in seen:
                 return Regime(seen[state], iteration - seen[state])

@@ -22,12 +22,12 @@ from dagsched.proof.rhythm import Rhythm
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule, SyncStep
 
 MOST_COMPARED = 50_000
-"""Accesses and contents that the states of a loop tell of, besides ``MOST_TRIES`` times as many as the first state.
+"""Accesses and contents that the states of a loop tell of.
 
-Where they grow in number no state comes back, and none is looked for any more.
+Where so many have been told and there were more each time ``MOST_GROWN`` times, no state is looked for any more.
 """
 
-MOST_TRIES = 200
+MOST_GROWN = 64
 
 KINDS = {
     (first, second): tuple(
@@ -138,12 +138,13 @@ class Run:
             self.outcome.complain("V101", "count", text)
             return
         seen: dict[object, int] = {}
-        iteration, left = 0, MOST_COMPARED
+        iteration, told, size, grown = 0, 0, 0, 0
         while iteration < count + rhythm.drain:
-            if left > 0 and rhythm.may_repeat(iteration, count):
+            swells = grown > MOST_GROWN and told > MOST_COMPARED
+            if not swells and rhythm.may_repeat(iteration, count):
                 state = relative_state(self, self.segment, iteration)
-                size = len(state[0]) + len(state[1])
-                left += -size if seen else size * MOST_TRIES
+                before, size = size, len(state[0]) + len(state[1])
+                told, grown = told + size, grown + 1 if size > before else 0
                 if state in seen:
                     period = iteration - seen[state]
                     self.repeated.setdefault(self.segment, (iteration, period))
