@@ -45,7 +45,8 @@ golden: $(VENV)/.installed-dev
 
 # The checker, brute force and the adversary must say the same of 10,000 random schedules (some minutes). Then every
 # example in every target on the emulator: for several counts under ThreadSanitizer, without any one of its waits, and
-# with every op met by every kind of fault; and by every compiler without a warning (half an hour on two quiet cores).
+# with every op met by every kind of fault; and by every compiler without a warning (40 minutes where others keep both
+# cores busy).
 judges: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/proof/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
 	$(BIN)/pytest tests/emulator/test_judges.py --hypothesis-profile nightly $(PYTEST_FLAGS)
