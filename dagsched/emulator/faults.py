@@ -23,6 +23,9 @@ _CUDA_CODE = re.compile(r"\b(cudaError\w+) = (\d+)")
 _USUAL = {"acl": (207001, 507015, 507899), "cuda": (2, 700, 719)}
 """By runtime: out of memory, an exception in a kernel, a device that is gone."""
 
+_WAYS = ("call", "task", "lost")
+"""How these come back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -139,6 +142,8 @@ def _code(text: str, target: str, place: str, usual: tuple[int, ...]) -> int:
         return int(text)
     runtime = "CUDA" if target.startswith("cuda") else "AscendCL"
     near = closest(text, numbers) or closest(text, map(str, codes)) or str(usual[1])
-    listed = ", ".join(f"{code} {name}" for code, name in codes.items())
+    if text in _WAYS:  # without a code before it
+        near = f"{usual[_WAYS.index(text)]}:{text}"
     headline = f"`{text}` is no error code of {runtime} that `--target {target}` knows"
-    raise _refuse(headline, place, near, f"there are {listed}")
+    example = ", ".join(f"{code} {codes[code]}" for code in usual)
+    raise _refuse(headline, place, near, f"for example {example}", f"there are {', '.join(map(str, codes))}")

@@ -118,6 +118,7 @@ def test_the_command_tells_of_the_fault(capsys: pytest.CaptureFixture[str]) -> N
         (["--inject", "upload@1:599999"], "U002", "507015 ACL_ERROR_RT_AICORE_EXCEPTION"),
         (["--inject", "upload@1:ACL_ERROR_RT_AICORE_EXEPTION"], "U002", "upload@1:ACL_ERROR_RT_AICORE_EXCEPTION`"),
         (["--inject", "upload@1:507015", "--target", "cuda-cpp"], "U002", "700 cudaErrorIllegalAddress"),
+        (["--inject", "upload@1:lost"], "U002", "write `--inject upload@1:507899:lost`"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], code: str, help_: str, capsys: pytest.CaptureFixture[str]) -> None:
