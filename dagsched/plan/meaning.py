@@ -168,7 +168,7 @@ def _follow(
     apart = by_version or depth > 1  # else the two are the same, and who wrote is no matter
     ring = Storage() if apart else reference
     cuts = _cut_counts(segments, touches, depth, counts)
-    newest = -1
+    newest: int | None = None
     last = max((number for number, rows in enumerate(touches) if rows), default=-1)
     ends = _reachable_counts(segments[last], params, counts[last]) if buffer.output and depth > 1 else frozenset[int]()
 
@@ -213,11 +213,11 @@ def _follow(
                     if apart:
                         ring.write(slot, box, tag)
                     newest = version
-            if number == last and warm and iteration + 1 in ends and newest >= 0:
+            if number == last and warm and iteration + 1 in ends and newest is not None:
                 end = _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
                 if end:
                     return end
-    if buffer.output and newest >= 0 and apart:
+    if buffer.output and newest is not None and apart:
         return _final_fault(buffer, touches, reference, ring, newest, depth, by_version, params)
     return None
 

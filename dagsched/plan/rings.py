@@ -149,11 +149,12 @@ def choose_depth(judge: Judge, buffer: Buffer, touches: list[list[Touch]]) -> tu
     if ring.depth is not None:
         return ring.depth, judge.find_fault(buffer, touches, ring.depth, versions or ring.depth > 1)
     looped = any(rows and segment.loop for rows, segment in zip(touches, judge.segments, strict=True))
-    top = ring.max if ring.max is not None else DEEPEST
+    top = ring.max if ring.max is not None else max(DEEPEST, ring.min)
     if not versions:
         plain = judge.find_fault(buffer, touches, 1, False)
         if plain or not looped:
-            return max(1, ring.min), plain
+            least = max(1, ring.min)
+            return least, plain or (judge.find_fault(buffer, touches, least, False) if least > 1 else None)
         wanted = max(ring.min, min(PREFERRED, top))
         fault = judge.find_fault(buffer, touches, wanted, False) if wanted > 1 else None
         return (1, fault if ring.min > 1 else None) if fault else (wanted, None)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dagsched.compiler import compile_plan
 from dagsched.diagnostics import PlanError, Source
 from dagsched.plan.expressions import expression_text
-from dagsched.plan.model import Plan
+from dagsched.plan.model import Plan, Ring
 from dagsched.plan.reader import read_plan
 from dagsched.plan.resolve import find_warnings, resolve_plan
+from tests.emit.random_plans import random_plan
 
 HEAD = "dagsched: 1\nname: t\nparams: {n: null}\nbuffers:\n"
 BODY = "ops:\n"
@@ -220,6 +226,15 @@ def test_an_output_is_judged_at_every_end_that_a_count_can_have() -> None:
     assert depths(plan_of(buffers % 5, whole)) == {"b": 5}
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_an_output_whose_newest_version_was_there_before_the_loop_is_judged(count: int) -> None:
+    """`b@i-2` is written last: where the count is 1, that is version -2."""
+    buffers = "b: {place: host, size: 12, ring: 2, input: true, output: true}"
+    ops = f"- loop: i\n  count: {count}\n  ops:\n  - {{name: w, host: f, writes: [b]}}\n"
+    ops += '  - {name: old, host: f, writes: ["b@i-2[0:6]"]}'
+    assert fault(buffers, ops)[0] == "P211"
+
+
 CACHE = "c: {place: device, shape: [8, 4], dtype: float16, input: true, output: true}"
 
 
@@ -251,3 +266,26 @@ def test_a_region_that_moves_fits_at_first_and_as_often_as_the_default_says(
     (found,) = caught.value.diagnostics
     assert (found.code, found.where and found.where.line) == (expected[0], 10)
     assert expected[1] in found.headline
+
+
+@given(st.integers(0, 10_000), st.data())
+def test_least_depths_are_kept_or_refused(seed: int, data: st.DataObject) -> None:
+    """`ring: {min: n}` on any buffer: the schedule is proved, or the plan is refused with a reason."""
+    try:
+        plan = random_plan(seed)
+    except PlanError:
+        assume(False)
+    least = {name: data.draw(st.integers(1, 4)) for name in plan.buffers}
+    buffers = {name: replace(b, ring=Ring(None, least[name])) for name, b in plan.buffers.items()}
+    try:
+        compiled = compile_plan(replace(plan, buffers=buffers))  # a `ProofError` is a fault of the passes
+    except PlanError as error:
+        assert {diagnostic.code for diagnostic in error.diagnostics} <= {"P210", "P212", "P213"}
+        return
+    assert all((compiled.resolved.buffers[name].ring.depth or 0) >= depth for name, depth in least.items())
+
+
+def test_a_least_depth_beyond_what_auto_looks_at() -> None:
+    reader = "- {name: r, compute: f, reads: [x, x@i]}"
+    ops = f"- loop: i\n  count: 9\n  ops:\n  - {{name: w, compute: f, writes: [x]}}\n  {reader}"
+    assert depths(plan_of(X.replace("auto", "{min: 100}"), ops))["x"] == 100

@@ -208,7 +208,7 @@ def test_copies_of_moving_regions_are_compared() -> None:
         ("{compute: f, reads: [[b]]}", [("P103", 26)], "for example `reads: [image]`"),
         ("{compute: f, time: 5}", [("P103", 24)], "write `5 ms` (or `s`, `us`, `ns`)"),
         ("{compute: f, time: 5 msec}", [("P104", 26)], "write `5 ms`"),
-        ("{compute: f, time: -5 ms}", [("P104", 24)], None),
+        ("{compute: f, time: -5 ms}", [("P104", 24)], "write `5 ms`"),
         ("{compute: f, cores: 0}", [("P103", 25)], "for example `cores: 8`"),
         ("{compute: f, cores: .inf}", [("P103", 25)], "for example `cores: 8`"),
         ("{compute: f, engine: ~}", [("P103", 26)], "for example `engine: core`"),
