@@ -22,10 +22,10 @@ from dagsched.cost.model import Device
 from dagsched.cost.predict import Measured, measure_schedule
 from dagsched.cost.program import unroll_schedule
 from dagsched.cost.simulator import run_program
-from dagsched.diagnostics import LimitError
+from dagsched.diagnostics import LimitError, ScheduleError
 from dagsched.hazards.find import find_hazards
 from dagsched.hazards.sweep import Sweep
-from dagsched.plan.expressions import Int
+from dagsched.plan.expressions import Int, names_in
 from dagsched.plan.model import Plan
 from dagsched.plan.resolve import resolve_depths
 from dagsched.plan.rings import find_ring_ranges, meet_ranges
@@ -189,7 +189,11 @@ def _try_around(
         each = try_assignment(digest, moved, bounds, way.assignment, device, table, way.shifts)
     except LimitError:
         return taken
-    measured, runs = each.best.measured, [_run_shortly(fixed, device) for fixed in (best, each.best)]
+    measured = each.best.measured
+    try:
+        runs = [_run_shortly(fixed, device) for fixed in (best, each.best)]
+    except ScheduleError:
+        return taken  # its expressions mean nothing for so few iterations
     better = measured.ticks <= best.measured.ticks and measured.together <= best.measured.together
     return each if better and runs[1] < runs[0] * GAIN and _pick([each, taken], device) is each else taken
 
@@ -197,7 +201,8 @@ def _try_around(
 def _run_shortly(fixed: Fixed, device: Device) -> int:
     """Ticks that a run of few iterations takes."""
     schedule = fixed.built.schedule
-    counts = dict.fromkeys(schedule.params, ITERATIONS)
+    counted = {name for segment in split_segments(fixed.resolved) for name in names_in(segment.count)}
+    counts = {name: ITERATIONS for name, value in schedule.params.items() if value is None or name in counted}
     program = unroll_schedule(schedule, op_costs(fixed.resolved, device), device, counts)
     return run_program(program, device, schedule).makespan
 
