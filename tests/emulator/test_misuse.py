@@ -48,6 +48,14 @@ def stream(flags=1):
 def event(): return handle("aclrtCreateEventExWithFlag", 1) if ACL else handle("cudaEventCreateWithFlags", 2)
 def plain(): return handle("aclrtCreateEvent")
 def flag(): return handle("aclrtCreateEventWithFlag", 1)
+shared = c_void_p()
+def share(): return ACL and rt.aclrtGetCurrentContext(byref(shared))
+def take(): return ACL and rt.aclrtSetCurrentContext(shared)
+def beside(run):
+    thread = threading.Thread(target=lambda: out_of_thread.append(take() or run()))
+    thread.start(); time.sleep(0.05)
+    return thread
+out_of_thread = []
 def seed(value): rt.dagsched_emulator_seed(c_uint64(value))
 def started():
     assert rt.aclInit(None) == 0 and rt.aclrtSetDevice(0) == 0
@@ -134,6 +142,15 @@ server = threading.Thread(target=serve); server.start()
 assert rt.aclrtSubscribeReport(c_uint64(server.ident), s) == 0
 INSIDE
 rt.aclrtSynchronizeStream(s); stop.append(1); server.join()
+"""
+TWICE = """
+seed(1); s, t = stream(), stream(); share()
+def twice(busy, run):
+    launch(busy, lambda: time.sleep(0.2))
+    thread = beside(run)
+    out.append(run()); said = message() if MESSAGE else ""
+    thread.join()
+    return said
 """
 OTHER_THREAD = """
 context = handle("aclrtCreateContext", 0); ready, go = threading.Event(), threading.Event()
@@ -339,6 +356,12 @@ ACL = {
         "def wait(): rt.aclrtSetCurrentContext(place); out.append(rt.aclrtSynchronizeStream(s))\n"
         "thread = threading.Thread(target=wait); thread.start(); time.sleep(0.05); " +
         calls("rt.aclrtDestroyStream(s)") + "; thread.join()", [0, 0], "stream stream is destroyed with"),
+    "two threads destroy the same": Case(
+        TWICE.replace("MESSAGE", "True") +
+        calls("twice(s, lambda: rt.aclrtDestroyStream(s))", "handle('aclrtCreateContext', 0).value and 0", "share()",
+              "twice(None, lambda: rt.aclrtDestroyContext(shared))", "out_of_thread"),
+        [107017, "EE1001: stream stream is being destroyed", 0, 0, 107000, "EE1001: the context has been destroyed",
+         [0, 0]], "stream stream is destroyed with"),
     "a lost device": Case(
         "s, e = stream(), event(); rt.dagsched_emulator_inject(b'aclrtRecordEvent#1:507899:lost'); " +
         calls("rt.aclrtRecordEvent(e, s)", "rt.aclrtSynchronizeStream(s)", "message()",
@@ -427,6 +450,14 @@ CUDA = {
         "seed(1); d, s = device(), stream(); " +
         calls("rt.cudaFreeAsync(d, s)", "rt.cudaFreeAsync(d, s)", "rt.cudaFree(d)", "rt.cudaStreamSynchronize(s)"),
         [0, 1, 1, 0], "device.0 is released a second time"),
+    "two threads destroy the same": Case(
+        TWICE.replace("MESSAGE", "False") +
+        "rt.cudaStreamBeginCapture(t, 0); launch(t, lambda: time.sleep(0.2)); "
+        "rt.cudaStreamEndCapture(t, byref(place)); graph, d = c_void_p(), device(); rt.cudaGraphInstantiate(byref(graph), place, c_uint64(0)); " +
+        calls("twice(s, lambda: rt.cudaStreamDestroy(s))", "rt.cudaGraphLaunch(graph, t)",
+              "twice(t, lambda: rt.cudaGraphExecDestroy(graph))") +
+        "; twice(t, lambda: rt.cudaFree(d)); out[5:] = [sorted(out[5:] + out_of_thread[2:])]; " +
+        calls("out_of_thread[:2]"), [400, "", 0, 1, "", [0, 1], [0, 0]]),
     "a device that is reset": Case(
         "d, s = device(), stream(); launch(c_void_p(2)); " +
         calls("rt.cudaDeviceReset()", "rt.cudaStreamSynchronize(s)", "rt.cudaFree(d)", "launch(c_void_p(2))",

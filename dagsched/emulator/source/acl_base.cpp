@@ -16,14 +16,14 @@ int references[kDevices] = {};
 
 Context* primary_of(int32_t device) {
   for (const auto& context : world().contexts) {
-    if (context->primary && context->device == device) return context.get();
+    if (context->primary && context->device == device && !context->destroyed) return context.get();
   }
   return nullptr;
 }
 
 Context* known(aclrtContext handle) {
   for (const auto& context : world().contexts) {
-    if (context.get() == handle) return context.get();
+    if (context.get() == handle && !context->destroyed) return context.get();
   }
   return nullptr;
 }
@@ -38,11 +38,11 @@ Context* make_context(int32_t device, bool primary) {
 
 void destroy(Context* context) {
   World& w = world();
+  context->destroyed = true;  // from now on nobody finds it
   if (context->default_stream != nullptr) close_stream(context->default_stream);
   for (const Stream* stream : streams_of(context)) {
     complain("the context of stream " + stream->name + " is destroyed before the stream is");
   }
-  context->destroyed = true;
   if (here().context == context) here().context = nullptr;
   const auto at = std::find_if(w.contexts.begin(), w.contexts.end(), [=](const auto& c) { return c.get() == context; });
   w.ended.push_back(std::move(*at));  // streams that are left still refer to it
@@ -106,7 +106,9 @@ int find_stream(aclrtStream handle, Stream*& stream) {
     return ACL_SUCCESS;
   }
   const auto at = std::find(w.streams.begin(), w.streams.end(), static_cast<Stream*>(handle));
-  if (at == w.streams.end()) return fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: " + explain_handle(handle, "stream"));
+  if (at == w.streams.end() || (*at)->leaving) {
+    return fail(ACL_ERROR_RT_INVALID_HANDLE, "EE1001: " + explain_handle(handle, "stream"));
+  }
   if ((*at)->context != context) {
     return fail(ACL_ERROR_RT_STREAM_CONTEXT, "EE1017: stream " + (*at)->name + " is not of the current context");
   }

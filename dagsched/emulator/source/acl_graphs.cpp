@@ -120,8 +120,8 @@ aclError aclmdlRIDestroy(aclmdlRI handle) {
   if (is_running(*graph) && world().lost == 0) {
     return fail(ACL_ERROR_RT_MODEL_RUNNING, "EE1016: the model is still being executed");
   }
-  close_graph(*graph);
   captured.erase(graph.get());
+  close_graph(*graph);
   return ACL_SUCCESS;
 }
 

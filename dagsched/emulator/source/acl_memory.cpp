@@ -170,6 +170,7 @@ int release_memory(void* address, Place place, bool synchronise) {
   const BlockPtr block = at->second;
   if (synchronise && here().context != nullptr) {
     if (const int code = end_context(here().context); code != ACL_SUCCESS) return code;
+    if (block->released) return fail(ACL_ERROR_RT_PARAM_INVALID, "EE1001: " + explain_release(address, place));
   }
   Step step;
   step.action = "free";

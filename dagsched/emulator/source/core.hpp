@@ -110,6 +110,7 @@ struct Stream {
   bool overdue = false;  // for so long that nobody waits for it any more
   bool paused = false;   // its head is in the middle and may go on
   bool go = false;
+  bool leaving = false;  // somebody destroys it: no call finds it any more
   bool closing = false;
   Gate gate;
   std::thread thread;
@@ -290,6 +291,7 @@ void breathe();
 /// The stream of a handle that a kernel is queued on; each face has its own rules. Returns its error code.
 int find_launch_stream(void* handle, Stream*& stream);
 Stream* open_stream(Context* context, const std::string& name);
+/// Waits for its end and destroys it; nothing where somebody else does so already.
 void close_stream(Stream* stream);
 /// Queues a task, or adds it to what is being captured. Waits where the queue is full.
 void enqueue(Stream* stream, const std::string& what, Recipe recipe, Step step = {});

@@ -106,15 +106,17 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
   if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no graph, or it has been destroyed");
   if (const cudaError_t code = find_stream(stream_handle, stream); code != cudaSuccess) return code;
   if (stream->capture) return captured(stream, "a graph's launch as part");
-  return static_cast<cudaError_t>(replay(at->second, stream));
+  const std::shared_ptr<Graph> graph = at->second;  // another thread may destroy it meanwhile
+  return static_cast<cudaError_t>(replay(graph, stream));
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
   CUDA_CALL(release);
   const auto at = executables.find(handle);
   if (at == executables.end()) return refuse(cudaErrorInvalidValue, "that is no graph, or it has been destroyed");
-  close_graph(*at->second);
+  const std::shared_ptr<Graph> graph = at->second;
   executables.erase(at);
+  close_graph(*graph);
   return cudaSuccess;
 }
 

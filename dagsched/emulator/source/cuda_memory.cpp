@@ -119,6 +119,7 @@ cudaError_t release_memory(void* address, Place place) {
   if (const cudaError_t code = find_owned(address, place, block); code != cudaSuccess) return code;
   if (const cudaError_t code = check_mode("memory is released"); code != cudaSuccess) return code;
   idle_device();
+  if (block->released) return refuse(cudaErrorInvalidValue, explain_release(address, place));
   Step step;
   step.action = "free";
   step.name = block->name;

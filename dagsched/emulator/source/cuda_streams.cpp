@@ -156,7 +156,9 @@ cudaError_t find_stream(cudaStream_t handle, Stream*& stream) {
     return cudaSuccess;
   }
   const auto at = std::find(w.streams.begin(), w.streams.end(), reinterpret_cast<Stream*>(handle));
-  if (at == w.streams.end()) return refuse(cudaErrorInvalidResourceHandle, explain_handle(handle, "stream"));
+  if (at == w.streams.end() || (*at)->leaving) {
+    return refuse(cudaErrorInvalidResourceHandle, explain_handle(handle, "stream"));
+  }
   stream = *at;
   if (!stream->capture && stream->error != 0 && w.options.seed >= 2 && draw(2) == 0) {
     return refuse(static_cast<cudaError_t>(take_error(stream)), "a task of stream " + stream->name + " has failed");

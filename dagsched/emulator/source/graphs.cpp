@@ -87,18 +87,19 @@ int replay(const std::shared_ptr<Graph>& graph, Stream* stream) {
     lane->internal = true;
     graph->lanes.push_back(lane);
   }
-  for (Stream* lane : graph->lanes) join_traced(lane, stream);
+  const std::vector<Stream*> lanes = graph->lanes;  // another thread may close the graph while a queue is full
+  for (Stream* lane : lanes) join_traced(lane, stream);
   ++world().replays;
   Replay tokens(graph->records);
   for (Graph::Entry& entry : graph->entries) {
-    Stream* lane = graph->lanes[entry.lane];
+    Stream* lane = lanes[entry.lane];
     lane->launched_on = stream;
     here().next_fault = std::exchange(entry.fault, 0);
     TaskPtr task = entry.recipe(&tokens);
     if (task->step >= 0) world().trace[static_cast<size_t>(task->step)].stream = lane->name;
     push(lane, std::move(task));
   }
-  for (Stream* lane : graph->lanes) join_traced(stream, lane);
+  for (Stream* lane : lanes) join_traced(stream, lane);
   return 0;
 }
 
@@ -130,8 +131,7 @@ bool forbid_in_capture() {
 }
 
 void close_graph(Graph& graph) {
-  for (Stream* lane : graph.lanes) close_stream(lane);
-  graph.lanes.clear();
+  for (Stream* lane : std::exchange(graph.lanes, {})) close_stream(lane);
 }
 
 }  // namespace emu

@@ -43,6 +43,7 @@ std::string explain_handle(const void* handle, const std::string& wanted) {
   }
   std::string found;
   for (const Stream* stream : w.streams) {
+    if (stream == handle && stream->leaving) return "stream " + stream->name + " is being destroyed";
     if (stream == handle) found = "stream " + stream->name;
   }
   if (const EventPtr event = find_event(handle)) found = describe(*event);

@@ -330,6 +330,7 @@ Stream* open_stream(Context* context, const std::string& name) {
 
 void close_stream(Stream* stream) {
   World& w = world();
+  if (std::exchange(stream->leaving, true)) return;
   wait_until([stream] { return stream->queue.empty() && !stream->flying; });
   w.streams.erase(std::find(w.streams.begin(), w.streams.end(), stream));
   stream->closing = true;
