@@ -219,15 +219,15 @@ def _compare_contents(program: Program, meaning: Meaning, outcome: Outcome) -> l
         if not path.exists():
             continue
         got = numpy.fromfile(path, numpy.uint8)
-        if buffer.output and len(got) != block.used:
-            headline = f"output `{buffer.name}` has {len(got):,} bytes, and should have {block.used:,}"
+        what = "output" if buffer.output else "buffer"
+        if len(got) < block.used or (buffer.output and len(got) != block.used):
+            headline = f"{what} `{buffer.name}` has {len(got):,} bytes, and should have {block.used:,}"
             found.append(Diagnostic("R304", f"{headline} (seed {outcome.seed})"))
             continue
         wrong = got[: block.used] != block.data[: block.used]
         if not buffer.output:
             wrong &= block.written[: block.used]
         if wrong.any():
-            what = "output" if buffer.output else "buffer"
             first = int(numpy.argmax(wrong))
             headline = f"{what} `{buffer.name}` differs from the sequential meaning in {int(wrong.sum()):,} bytes"
             note = f"first at byte {first:,} of slot {slot}: {got[first]:#04x} instead of {block.data[first]:#04x}"
