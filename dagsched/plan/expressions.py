@@ -285,6 +285,17 @@ def names_in(expr: Expr) -> frozenset[str]:
     return frozenset()
 
 
+def find_divisor(expr: Expr) -> Expr | None:
+    """The first divisor of `//` or `%` that is no number, and so may turn out as 0."""
+    if isinstance(expr, Binary):
+        if expr.op in ("//", "%") and not isinstance(expr.right, Int):
+            return expr.right
+        return find_divisor(expr.left) or find_divisor(expr.right)
+    if isinstance(expr, Call):
+        return next((found for argument in expr.args if (found := find_divisor(argument)) is not None), None)
+    return None
+
+
 def names_in_condition(condition: Condition) -> frozenset[str]:
     """The names that a condition uses."""
     return frozenset().union(*(names_in(c.left) | names_in(c.right) for c in condition))

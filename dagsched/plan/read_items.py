@@ -20,6 +20,8 @@ from dagsched.plan.expressions import (
     ExpressionError,
     Int,
     evaluate,
+    expression_text,
+    find_divisor,
     linear_in,
     names_in,
 )
@@ -365,7 +367,20 @@ class ItemReader:
             else:
                 remedy = f"declare it: `params: {{{name}: null}}`"
                 self.findings.unknown("P112", "name", name, sorted(scope) + list(self.params), where, remedy)
-        return not unknown
+        return not unknown and self.number_divisors(expr, node, start)
+
+    def number_divisors(self, expr: Expr, node: Node, start: int) -> bool:
+        """Whether an expression divides by numbers only: no count of a loop can make it divide by 0 then."""
+        divisor = find_divisor(expr)
+        if divisor is None:
+            return True
+        text = expression_text(divisor)
+        match = re.compile(rf"(?:%|//)\s*\(?\s*({re.escape(text)})").search(str(node.value), start)
+        where = node.within(match.start(1), len(text)) if match else node.where
+        headline = f"`//` and `%` divide by numbers, and `{text}` is none: it may turn out as 0"
+        remedy = "write a number there, or compute the whole outside and make it a parameter"
+        self.findings.report("P105", headline, where, remedy=remedy)
+        return False
 
     def args(self, entry: OpEntry, place: Node, accesses: tuple[Access, ...], name: str) -> tuple[tuple[str, str], ...]:
         if not isinstance(entry, FunctionEntry) or not entry.args:

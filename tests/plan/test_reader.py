@@ -255,6 +255,12 @@ def test_copies_of_moving_regions_are_compared() -> None:
         ("{loop: i, count: -1, ops: [{compute: f}]}", [("P117", 22)], "write a count from 0 up"),
         ("{loop: i, count: m-5, ops: [{compute: f}]}", [("P117", 22)], "write a count from 0 up"),
         ("{loop: i, count: 1//0, ops: [{compute: f}]}", [("P105", 25)], "for example `count: frames` or `count: 8`"),
+        (
+            "{loop: i, count: 8 % m, ops: [{compute: f}]}",
+            [("P105", 26)],
+            "write a number there, or compute the whole outside and make it a parameter",
+        ),
+        ("{loop: i, count: 8 // min(4 % (m + 1)), ops: [{compute: f}]}", [("P105", 22)], None),
         ("{loop: i, count: 2.5, ops: [{compute: f}]}", [("P103", 22)], "for example `count: frames`"),
         ("{loop: i, count: frames, ops: [{compute: f}]}", [("P112", 22)], "declare it: `params: {frames: null}`"),
         ("{loop: i, count: 99999999999999999999, ops: [{compute: f}]}", [("P117", 22)], None),
