@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--count", action="append", default=[], metavar="[NAME=]N",
-        help="the value of a parameter, or of all that have none (default 8)",
+        help="the value of a parameter; a bare N is that of all that have none (default 8), or of the only one",
     )  # fmt: skip
     parser.add_argument(
         "--plan", metavar="PLAN", help="the plan that says what a schedule's ops cost (else each takes 1 ms)"
@@ -80,9 +80,7 @@ def _counts(words: list[str], schedule: Schedule) -> dict[str, int]:
             headline = f"`--count {word}` is no number from 0 up"
             raise UsageError([Diagnostic("U002", headline, help="for example `--count 4` or `--count frames=4`")])
         if not equals:
-            counts |= {
-                param: value for param, given in schedule.params.items() if given is None and param not in counts
-            }
+            counts = dict.fromkeys(_meant(word, schedule), value) | counts
         elif name in schedule.params:
             counts[name] = value
         else:
@@ -91,6 +89,21 @@ def _counts(words: list[str], schedule: Schedule) -> dict[str, int]:
             help_ = f"write `--count {near}={value}`" if near else f"the parameters are {known}"
             raise UsageError([Diagnostic("U002", f"there is no parameter `{name}`", help=help_)])
     return counts
+
+
+def _meant(word: str, schedule: Schedule) -> list[str]:
+    """The parameters that a number without a name is for; refused where it would say nothing."""
+    params = schedule.params
+    unset = [param for param, given in params.items() if given is None]
+    if unset or len(params) == 1:
+        return unset or list(params)
+    if not params:
+        headline = f"`--count {word}` needs a parameter, and the file has none"
+        raise UsageError([Diagnostic("U002", headline, help="write `params: {n: null}` and `count: n`")])
+    headline = f"`--count {word}` does not say which parameter it is for: all have a default"
+    known = tuple(f"{param} = {given}" for param, given in params.items())
+    help_ = f"write `--count {next(iter(params))}={word}`"
+    raise UsageError([Diagnostic("U002", headline, notes=(f"the defaults are {', '.join(known)}",), help=help_)])
 
 
 def _format_of(output: Path | None) -> str:

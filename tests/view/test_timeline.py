@@ -191,3 +191,37 @@ def test_timeline_usage(cli: Cli, tmp_path: Path, words: list[str], code: str, m
     result = cli("timeline", *words)
     assert result.status in (1, 2)
     assert code in result.err and meant in result.err
+
+
+@pytest.mark.parametrize(
+    ("params", "words", "meant"),
+    [
+        ("n: 5", ["--count", "n=70"], "n = 70"),
+        ("n: 5", ["--count", "70"], "n = 70"),
+        ("n: 5", ["--count", "70", "--count", "n=3"], "n = 3"),
+        ("n: 5, m: null", ["--count", "70"], "n = 5; m = 70"),
+        ("n: 5, m: 6", ["--count", "70"], "U002"),
+        ("n: 5, m: 6", ["--count", "70", "--count", "n=3"], "write `--count n=70`"),
+        ("m: 5", ["--count", "70"], "m = 70"),
+        ("", ["--count", "70"], "the file has none"),
+    ],
+)
+def test_a_count_is_used_or_refused(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    params: str,
+    words: list[str],
+    meant: str,
+) -> None:
+    count = params[:1] or "5"
+    text = GOOD.replace("params: {n: null}", f"params: {{{params}}}").replace("count: n", f"count: {count}")
+    if "m:" in params and count == "n":
+        text += "  - loop: k\n    count: m\n    ops:\n      - {name: more, compute: f, reads: [file], writes: [z]}\n"
+        text = text.replace("ops:\n  - loop: i", "  z: {place: device, size: 8, output: true}\nops:\n  - loop: i")
+    (tmp_path / "plan.yaml").write_text(text)
+    result = cli("timeline", "plan.yaml", *words)
+    refused = params in ("n: 5, m: 6", "")
+    assert result.status == (2 if refused else 0)
+    assert meant in (result.err if refused else result.out)
+    if not refused and count == "n" and "n = 70" in meant:
+        assert len(json.loads(cli("timeline", "plan.yaml", *words, "--format", "json").out)["traceEvents"]) > 3 * 70
