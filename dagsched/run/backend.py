@@ -108,7 +108,7 @@ class Backend(Protocol):
         """What to do on the device once record ``number`` is noted for an iteration; None: nothing."""
 
     def stamp(self, stream: StreamProgram) -> Callable[[], Any] | None:
-        """For a stream whose ops only begin when their call returns: what marks a moment in its queue; else None."""
+        """For a stream whose ops have other times than their calls: what marks a moment in its queue; else None."""
 
     def time(self, stamp: Any) -> int:
         """When a stamp's moment was, in nanoseconds of ``time.perf_counter_ns``."""

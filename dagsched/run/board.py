@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
+from time import perf_counter
 
 Record = Callable[[int], None]
 """Called behind an op in iteration i: lets go on whoever needs that."""
@@ -110,9 +110,9 @@ class Board:
         self.asleep_on[thread] = -1
 
     def nap(self, thread: int, end: float) -> None:
-        """Sleep until ``time.monotonic()`` is ``end``; raises :class:`Halt` where the run ends before."""
+        """Sleep until ``time.perf_counter()`` is ``end``; raises :class:`Halt` where the run ends before."""
         while not self.halted:
-            left = end - monotonic()
+            left = end - perf_counter()
             if left <= 0:
                 return
             self._beds[thread].acquire(timeout=left)  # a call that came too late for an earlier sleep may end this one

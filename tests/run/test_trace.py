@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import dagsched
 from dagsched.cost.simulator import simulate_schedule
 from dagsched.diagnostics import UsageError
+from dagsched.run.board import Board
 from dagsched.run.result import Result
 from tests.run.plans import PIPELINE, schedule_of
 
@@ -154,3 +155,53 @@ def test_a_dry_run_keeps_to_the_lanes_of_an_engine() -> None:
             result = executor.run()
             assert result.seconds >= 0.04  # four of 20 ms, two at once
             assert len(result.trace) == 4
+
+
+HICCUPS = """
+dagsched: 1
+name: hiccups
+device: {name: two, engines: {core: {kind: compute, lanes: 2}}}
+params: {n: 5}
+streams: {policy: concurrent, max: 2}
+buffers:
+  a: {place: device, size: 8, ring: RING}
+  b: {place: device, size: 8, input: true, output: true}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: make, compute: f, writes: [a], time: 300 us, stream: s1}
+      - {name: use, compute: f, reads: [a], writes: [b], time: 200 us, stream: s2}
+"""
+
+
+@pytest.mark.parametrize(("ring", "least"), [(1, 500e-6), (3, 300e-6)])
+@pytest.mark.parametrize("late", [1, 7, 13, 29, 30])
+def test_an_overslept_op_makes_no_loop_faster_than_its_device(
+    monkeypatch: pytest.MonkeyPatch, ring: int, least: float, late: int
+) -> None:
+    naps = count()
+
+    def nap(board: Board, thread: int, end: float) -> None:
+        time.sleep(max(0.0, end - time.perf_counter()) + (0.02 if next(naps) % 40 == late else 0.0))
+
+    monkeypatch.setattr(Board, "nap", nap)
+    with schedule_of(HICCUPS.replace("RING", str(ring))).executor() as executor:
+        result = executor.run(n=60)
+    assert result.usage.interval is not None and result.usage.interval >= least * 0.95  # slots hold some work
+    timeline = result.trace.timeline
+    assert all(timeline.spans[f.before].end <= timeline.spans[f.after].start + 2e-9 for f in timeline.flows)
+    for track in timeline.tracks:
+        spans = [span for span in timeline.spans if span.track == track]
+        assert all(a.end <= b.start for a, b in pairwise(spans))
+        assert all(span.end - span.start >= (299e-6 if span.name == "make" else 199e-6) for span in spans)
+    assert max(span.end for span in timeline.spans) <= result.seconds + 1e-6
+
+
+def test_ops_that_exclude_each_other_share_no_time_of_a_dry_run() -> None:
+    text = HICCUPS.replace("writes: [a]", "accumulates: [b]").replace("reads: [a], writes: [b]", "accumulates: [b]")
+    text = text.replace("  a: {place: device, size: 8, ring: RING}\n", "")
+    text = text.replace("300 us", "2 ms").replace("200 us", "2 ms")
+    with schedule_of(text).executor() as executor:
+        for _ in range(2):
+            assert executor.run(n=10).seconds >= 20 * 2e-3 * 0.999
