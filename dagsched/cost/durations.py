@@ -133,7 +133,9 @@ def _no_peak(op: Op, work: Work, plan: Plan, engine: Engine, device: Device, lac
     headline = f"`{op.name}` states its work, and engine `{engine.name}` of `{device.name}` has no {keys}"
     entries = " and ".join(f"`{entry}`" for entry in lacking)
     notes: tuple[str, ...] = ()
-    help_ = f"add {entries} to `{engine.name}` in a device profile, or give a `time`"
+    help_ = f"add {entries} to `{engine.name}` under `device:`, or give the op a `time`"
+    if isinstance(plan.device, str):
+        help_ = f"add {entries} to `{engine.name}` in `{plan.device}`, or give the op a `time`"
     if isinstance(plan.device, str) and plan.device == device.name:
         notes = (f"a profile of your own: `dagsched devices {device.name} --format yaml > my-card.yaml`",)
         help_ = f"add {entries} to `{engine.name}` there and write `device: ./my-card.yaml`, or give the op a `time`"

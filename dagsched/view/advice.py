@@ -113,7 +113,7 @@ ADVICE: dict[str, str] = {
     "D120": "correct `engine:`; `dagsched devices NAME` lists the engines",
     "D121": "let host ops use a host engine, and the others a device's",
     "D122": "lower `cores:`, or choose another device",
-    "D123": "add `flops` or `memory_bandwidth` to the engine in a profile of your own, or give the op a `time`",
+    "D123": "give a `time`, or the engine peaks: `dagsched devices NAME --format yaml > my-card.yaml` begins a profile",
     "D130": "give the parameter a value, or a default under `params:`",
     "D131": "add `time:` to the op, or sizes to its buffers",
     "D132": "check the expression for the counts that are simulated",

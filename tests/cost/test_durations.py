@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,6 +195,27 @@ def test_shipped_profiles_have_no_peaks_and_say_so() -> None:
     plan = read_plan(Source("p.yaml", WORKED.replace("WORK", "work: {flop: 1 GFLOP}")))
     with pytest.raises(PlanError, match="engine `ai-core` of `ascend-910b` has no `flops`"):
         op_cost(find(plan, "op"), plan, ASCEND)
+
+
+@pytest.mark.parametrize(
+    ("device", "help_"),
+    [
+        ("{name: card, engines: {core: {kind: compute}}}", "to `core` under `device:`, or give the op a `time`"),
+        ("DIR/my-card.yaml", "to `core` in `DIR/my-card.yaml`, or give the op a `time`"),
+    ],
+)
+def test_a_peak_that_a_profile_of_ones_own_lacks_belongs_there(device: str, help_: str, tmp_path: Path) -> None:
+    """The name in the profile may be that of a shipped one, of which it is a copy."""
+    (tmp_path / "my-card.yaml").write_text(
+        "dagsched-device: 1\nname: ascend-910b\nengines: {core: {kind: compute}}\n", encoding="utf-8"
+    )
+    device, help_ = (text.replace("DIR", tmp_path.as_posix()) for text in (device, help_))
+    text = f"dagsched: 1\ndevice: {device}\nbuffers: {{x: {{place: device, size: 8, output: true}}}}\nops:\n"
+    plan = read_plan(Source("p.yaml", f"{text}  - {{compute: f, writes: [x], work: {{flop: 1 GFLOP}}}}\n"))
+    with pytest.raises(PlanError) as raised:
+        op_costs(plan, load_device(plan.device))
+    (found,) = raised.value.diagnostics
+    assert found.help == f"add `flops: ... TFLOP/s` {help_}"
 
 
 def test_work_on_a_shipped_profile_leads_to_one_of_ones_own() -> None:
