@@ -11,6 +11,7 @@ from dagsched.proof.check_expand import Node, Program, indexed_text, name_of
 from dagsched.proof.check_links import Links
 from dagsched.proof.check_model import KINDS, Deadlock, Race, Side
 from dagsched.proof.check_races import Conflicts, FoundRace
+from dagsched.proof.check_slots import one_slot_note
 from dagsched.proof.check_stuck import make_deadlock
 from dagsched.proof.check_text import event_text, instance_text
 from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule, SyncStep, WaitStreamStep
@@ -113,6 +114,7 @@ def make_race(program: Program, order: Order, found: FoundRace, known: Race | No
         record_after,
         wait_before,
         _sure_of(program, order, first, second),
+        one_slot_note(program, first, second, found.buffer, index),
     )
 
 

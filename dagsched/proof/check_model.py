@@ -37,7 +37,8 @@ class Race:
 
     ``distance`` is the smallest iteration distance at which the pair races, None outside a common loop.
     ``record_after`` and ``wait_before`` name the op instances between which an order is missing; ``sure``
-    says, for one pair of instances, what the second is certain to come after.
+    says, for one pair of instances, what the second is certain to come after. ``slots`` says so where the two name
+    different versions of a buffer that has one slot.
     """
 
     buffer: str
@@ -48,6 +49,7 @@ class Race:
     record_after: str
     wait_before: str
     sure: str | None = None
+    slots: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         return {

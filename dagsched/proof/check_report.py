@@ -41,6 +41,8 @@ def _race(race: Race) -> Diagnostic:
     notes = [missing]
     if race.sure is not None:
         notes.append(race.sure)
+    if race.slots is not None:
+        notes.append(race.slots)
     return Diagnostic(
         "S201",
         f"`{race.record_after}` and `{race.wait_before}` race on `{race.buffer}` ({kinds}{away})",
