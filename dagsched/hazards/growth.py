@@ -34,6 +34,10 @@ class Growth:
         """Below this, later bounds stand at ``cuts`` only."""
         return self.step * iteration + self.low
 
+    def settled(self) -> int:
+        """From which round on no cut lies ahead of a moving bound: before it, no two rounds are alike."""
+        return -(-(max(self.cuts, default=0) - self.low) // self.step)
+
     def is_one(self, box: Box, iteration: int) -> bool:
         """Whether every access from an iteration on touches all of a box on the axis, or nothing."""
         lo, hi = box[self.axis]

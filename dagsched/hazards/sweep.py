@@ -21,9 +21,9 @@ from math import lcm
 from dagsched.diagnostics import Diagnostic, PlanError
 from dagsched.hazards.growth import find_growths
 from dagsched.hazards.history import AFTER, AccessHistory, CompiledAccess, Dependencies, compile_accesses
-from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, evaluate, names_in
-from dagsched.plan.model import Access, Op, Plan
-from dagsched.plan.regions import moves_with, step_of
+from dagsched.plan.expressions import Binary, Call, Expr, Int, Name, evaluate, linear_in, names_in
+from dagsched.plan.model import Access, Buffer, Op, Plan
+from dagsched.plan.regions import comes_back, unclamp
 from dagsched.plan.samples import CEILING, describe_cases, find_limits
 from dagsched.plan.segments import Segment, split_segments
 
@@ -74,7 +74,7 @@ class Sweep:
         )
         self.limits = find_limits(plan, self.segments)
         self.windows = tuple(
-            _find_windows(segment, drain) for segment, drain in zip(self.segments, self.drains, strict=True)
+            _find_windows(plan, segment, drain) for segment, drain in zip(self.segments, self.drains, strict=True)
         )
         self.growths = tuple(
             find_growths(plan, self.segments, number, drain) for number, drain in enumerate(self.drains)
@@ -104,6 +104,16 @@ class Sweep:
                     for bound in (part.lo, part.hi):
                         period = lcm(period, _divisors(bound) if bound is not None else 1)
         return period
+
+    def is_uneven(self, number: int) -> bool:
+        """Whether a region of a loop neither comes back, moves as a whole, nor grows: no state tells of its future."""
+        segment = self.segments[number]
+        if segment.loop is None:
+            return False
+        told = self.windows[number].keys() | self.growths[number].keys()
+        index = segment.loop.index
+        rows = (access for op in segment.ops for access in op.accesses if access.buffer not in told)
+        return not all(comes_back(bound, index) for a in rows for part in a.region for bound in (part.lo, part.hi))
 
 
 class Walk:
@@ -201,7 +211,7 @@ class Walk:
         return sum(map(len, self.history.blocks.values()))
 
 
-def _find_windows(segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
+def _find_windows(plan: Plan, segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
     """Buffers whose region moves up evenly in a loop: (step per iteration, lowest bound in iteration 0).
 
     With shifted ops, ``drain`` rounds late at the most, the bound is the lowest in round 0 of any of them.
@@ -214,7 +224,7 @@ def _find_windows(segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
             found.setdefault(access.buffer, []).append(access)
     windows = {}
     for buffer, accesses in found.items():
-        steps = {_step(access, segment.loop.index) for access in accesses}
+        steps = {_step(access, segment.loop.index, plan.buffers[buffer]) for access in accesses}
         if len(steps) == 1 and (step := steps.pop()) is not None and step > 0:
             lows = [
                 evaluate(low, {segment.loop.index: 0})
@@ -226,14 +236,15 @@ def _find_windows(segment: Segment, drain: int) -> dict[str, tuple[int, int]]:
     return windows
 
 
-def _step(access: Access, index: str) -> int | None:
-    """How far an access's first axis moves per iteration; None where it does not move evenly."""
-    if not moves_with(access, index):
+def _step(access: Access, index: str, buffer: Buffer) -> int | None:
+    """How far an access's first axis moves per iteration, as a whole and for ever; None where it does not."""
+    if not access.region or any(
+        bound is not None and index in names_in(bound) for part in access.region[1:] for bound in (part.lo, part.hi)
+    ):
         return None
-    if any(step_of(bound, index) != 0 for part in access.region[1:] for bound in (part.lo, part.hi)):
-        return None
-    steps = {step_of(bound, index) for bound in (access.region[0].lo, access.region[0].hi)}
-    return steps.pop() if len(steps) == 1 else None
+    lo, hi = access.region[0].lo, unclamp(access.region[0].hi, buffer.extents[0])
+    below, above = (None if bound is None else linear_in(bound, index) for bound in (lo, hi))
+    return below[0] if below is not None and above is not None and below[0] == above[0] else None
 
 
 def _divisors(expr: Expr) -> int:
@@ -297,7 +308,8 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
             walk.step(iteration, clocks.visit)
         return Regime(min(most, 1), 0)
     stride = sweep.period_of(number)
-    settled = _settles(segment) + sweep.drains[number]
+    settled = max([_settles(segment) + sweep.drains[number], *(g.settled() for g in sweep.growths[number].values())])
+    uneven = sweep.is_uneven(number)
     count = most if most < CEILING else None
     rounds = most + sweep.drains[number] if most > 0 else 0
     seen: dict[object, int] = {}
@@ -306,7 +318,7 @@ def _measure(walk: Walk, sweep: Sweep, number: int, most: int, clocks: Clocks) -
     longest = max(MAX_UNEVEN // len(segment.ops), shown)
     while iteration < rounds:
         swells = grown > MAX_GROWN and compared > MAX_COMPARED
-        hopeless = stride > MAX_PERIOD or settled > longest or swells or iteration > longest
+        hopeless = uneven or stride > MAX_PERIOD or settled > longest or swells or iteration > longest
         if hopeless and rounds > longest:
             raise PlanError([_no_pattern(sweep, segment, longest, stride)])
         if not hopeless and iteration % stride == 0 and iteration >= settled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dagsched.plan.expressions import Call, Expr, evaluate, linear_in, names_in
+from dagsched.plan.expressions import Binary, Call, Expr, Int, evaluate, linear_in, names_in
 from dagsched.plan.model import Access, Buffer
 
 Box = tuple[tuple[int, int], ...]
@@ -75,18 +75,25 @@ def join(a: Box, b: Box) -> Box | None:
     return (*a[:axis], (a[axis][0], b[axis][1]), *a[axis + 1 :])
 
 
-def step_of(expr: Expr | None, index: str) -> int | None:
-    """By how much a bound moves from one iteration to the next; clamps (``min``, ``max``) are seen through.
+def unclamp(bound: Expr | None, extent: int) -> Expr | None:
+    """An upper bound without a `min` that only keeps it inside its buffer: there is nothing beyond, clamped or not."""
+    if isinstance(bound, Call) and bound.function == "min":
+        rest = [argument for argument in bound.args if not (isinstance(argument, Int) and argument.value >= extent)]
+        return rest[0] if len(rest) == 1 else bound
+    return bound
 
-    None where it does not move evenly.
-    """
-    if expr is None or index not in names_in(expr):
-        return 0
-    if isinstance(expr, Call):
-        steps = {step_of(argument, index) for argument in expr.args} - {0}
-        return steps.pop() if len(steps) == 1 else None
-    linear = linear_in(expr, index)
-    return linear[0] if linear is not None else None
+
+def comes_back(bound: Expr | None, index: str) -> bool:
+    """Whether a bound has the same values again some iterations later: the index stands in `%` only."""
+    if bound is None or index not in names_in(bound):
+        return True
+    if isinstance(bound, Call):
+        return all(comes_back(argument, index) for argument in bound.args)
+    if isinstance(bound, Binary):
+        if bound.op == "%" and isinstance(bound.right, Int) and linear_in(bound.left, index) is not None:
+            return True
+        return comes_back(bound.left, index) and comes_back(bound.right, index)
+    return False
 
 
 def moves_with(access: Access, index: str) -> bool:

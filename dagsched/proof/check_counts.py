@@ -4,6 +4,7 @@ Runs with equal counts modulo the period, all loops of which have become steady,
 loop is entered in the same state, repeats the same iterations, and is left in the same state. So once every run of the
 last ``period`` counts is steady, those and all smaller ones stand for every count. Where no such argument is known
 (:class:`~dagsched.proof.check_shape.OutOfReach`) as many counts as the budget allows are checked, and the text says so.
+Counts at which a region leaves its buffer are none (``check_roofs``): where those before are few, all are checked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from math import lcm
 
 from dagsched.plan.expressions import Int, Name, evaluate, names_in, substitute
 from dagsched.proof.check_expand import TooManySteps
+from dagsched.proof.check_roofs import find_roofs
 from dagsched.proof.check_shape import OutOfReach, Shape, find_shape, used_params
 from dagsched.schedule.model import AnyStep, LoopStep, Schedule
 
@@ -57,21 +59,29 @@ def choose_counts(schedule: Schedule, attempt: Try, size_of: Size, max_count: in
     params = used_params(schedule)
     if not params:
         return Counts(schedule, [{}])
+    roofs = find_roofs(schedule, params)
     reason = ""
     try:
         shape = find_shape(schedule, params)
-        environments = _prove(params, shape, attempt, size_of, max_count, budget)
+        environments = _prove(params, shape, attempt, size_of, min((max_count, *roofs.values())), budget)
         if environments is not None:
             return Counts(schedule, environments, "every count from 0 up")
         reason = "the loops do not reach a steady state soon enough to say more"
     except OutOfReach as error:
         reason = str(error)
     environments = []
+    last = max(roofs.values()) if len(roofs) == len(params) else max_count
     for top in range(min(BLIND, max_count) + 1):
+        if top > last:
+            return Counts(schedule, environments, _within(roofs))
         if top and (top + 1) ** len(params) > GRID:
             break
         following = [dict(zip(params, values, strict=True)) for values in product(range(top + 1), repeat=len(params))]
-        following = [env for env in following if max(env.values()) == top]
+        following = [
+            env
+            for env in following
+            if max(env.values()) == top and all(env[name] <= roof for name, roof in roofs.items())
+        ]
         try:
             budget -= sum(map(size_of, following))
         except TooManySteps:
@@ -80,6 +90,11 @@ def choose_counts(schedule: Schedule, attempt: Try, size_of: Size, max_count: in
             break
         environments += following
     return Counts(schedule, environments, "", False, reason)
+
+
+def _within(roofs: dict[str, int]) -> str:
+    tops = ", ".join(f"`{name}` from 0 to {roof}" for name, roof in roofs.items())
+    return f"every count {tops}, the largest that regions allow"
 
 
 def _prove(

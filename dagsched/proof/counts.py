@@ -112,6 +112,8 @@ def _measure(subject: Subject, name: str, names: list[str], fixed: dict[str, int
     one_by_one = Axis(allowed, 0, True) if allowed <= MOST_VALUES else Axis(ONE_BY_ONE, 0, False)
     if any(subject.rhythms[n].settled >= NEVER or _clamps(subject.segments[n].count) for n in loops):
         return one_by_one
+    if _is_in_regions(subject.plan, name):  # another value touches other bytes: its run is not this one, continued
+        return one_by_one
     probe = {**fixed, **dict.fromkeys(names, min(PROBED, allowed))}
     probe = probe if _is_allowed(subject, probe) else {**fixed, **dict.fromkeys(names, 0), name: min(PROBED, allowed)}
     run = Run(subject, probe, Outcome(), probe=True)
@@ -130,6 +132,16 @@ def _measure(subject: Subject, name: str, names: list[str], fixed: dict[str, int
     if allowed <= min(most, cap):
         return Axis(allowed, 0, True)
     return Axis(most, period, False) if most <= cap else one_by_one
+
+
+def _is_in_regions(plan: Plan, name: str) -> bool:
+    return any(
+        bound is not None and name in names_in(bound)
+        for op in plan.ops()
+        for access in op.accesses
+        for part in access.region
+        for bound in (part.lo, part.hi)
+    )
 
 
 def _goes_on(run: Run, subject: Subject, name: str, period: int) -> bool:

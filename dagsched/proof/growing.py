@@ -30,6 +30,10 @@ class Growing:
         lo, hi = box[self.axis]
         return hi <= self.low + self.step * iteration and not any(lo < at < hi for at in self.constants)
 
+    def settled(self) -> int:
+        """From which iteration on no constant lies ahead of a moving bound: before it, no two iterations are alike."""
+        return -(-(max(self.constants) - self.low) // self.step)
+
     def move(self, box: Box, iterations: int) -> Box:
         """Where a box is so many iterations later, if they are like those before."""
         far = self.step * iterations
@@ -40,7 +44,7 @@ class Growing:
         """A box relative to an iteration; while constants lie ahead of it, it is like that of no other iteration."""
         beyond = max(self.constants)
         moved = self.step * iteration
-        ahead = min((at for at in (*box[self.axis], self.low + moved) if at not in self.constants), default=beyond)
+        ahead = min([self.low + moved, *(at for at in box[self.axis] if at not in self.constants)])
         ends = [(0, at) if at in self.constants else (1, at - moved) for at in box[self.axis]]
         told = (*ends, (2, iteration if ahead < beyond else -1))
         return (*box[: self.axis], told, *box[self.axis + 1 :])

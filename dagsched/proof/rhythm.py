@@ -3,17 +3,20 @@
 A schedule's loop treats iteration i as it treats i + stride where everything that depends on i does: slots and handles
 (``mod`` ring), ``//`` and ``%``, and guards. Guards with constants (``i >= 3``) hold evenly from the largest constant
 on (*settled*); guards that look at the loop's end (``i == n-1``) matter in the last iterations only (*ending*).
+Regions must be the same again (constants, ``%``), move as a whole with their buffer's others, or grow: of all others
+the state does not tell what they touch next, and the loop is never settled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import lcm
 from typing import Literal
 
 from dagsched.plan.expressions import (
+    Binary,
+    Call,
     Comparison,
     Expr,
     ExpressionError,
@@ -23,7 +26,7 @@ from dagsched.plan.expressions import (
     names_in,
     names_in_condition,
 )
-from dagsched.plan.model import Access, Plan
+from dagsched.plan.model import Access, Plan, Slice
 from dagsched.proof.growing import Growing, find_growing
 from dagsched.proof.instances import PlannedSegment, divisors, find_box, largest_constant, largest_in_condition
 from dagsched.schedule.model import AnyStep, EventStep, LoopStep, OpStep, Schedule
@@ -92,13 +95,17 @@ def find_rhythm(
             storage = schedule.buffers.get(access.buffer)
             stride = lcm(stride, (storage.ring if storage else 1) * divisors(access.version))
             if access.version is not None and not _is_plain(access.version):
-                settled = max(settled, min(largest_constant(access.version), 64))
+                settled = max(settled, largest_constant(access.version))
             for part in access.region:
                 stride = lcm(stride, divisors(part.lo), divisors(part.hi))
     windows = _find_windows(plan, segment)
     settled = max([settled, *(_passed(plan, others, name, window) for name, window in windows.items())])
     drain = find_drain(loop) or 0
     growing = find_growing(plan, segment, others, windows)
+    settled = max([settled, *(buffer.settled() for buffer in growing.values())])
+    for access in (access for planned in segment.ops for access in planned.op.accesses):
+        if access.buffer not in windows and access.buffer not in growing and _is_uneven(access, segment.index):
+            settled = NEVER  # what it touches next, the state does not tell
     return Rhythm(stride, settled + drain, ending, count is not None, windows, drain, growing)
 
 
@@ -198,12 +205,46 @@ def _find_windows(plan: Plan, segment: PlannedSegment) -> dict[str, tuple[int, i
 
 
 def _window(plan: Plan, index: str, inner: tuple[tuple[str, int], ...], access: Access) -> tuple[int, int] | None:
-    if not access.region or access.region[0].lo is None or index not in names_in(access.region[0].lo):
+    """How a region moves as a whole on its first axis; read from its form, since some iterations prove nothing."""
+    if not access.region or any(_follows(part, index) for part in access.region[1:]):
         return None
-    buffer = plan.buffers[access.buffer]
+    lo, hi = access.region[0].lo, _without_clamp(access.region[0].hi, plan.buffers[access.buffer].extents[0])
+    below, above = (None if bound is None else linear_in(bound, index) for bound in (lo, hi))
+    if below is None or above is None or below[0] != above[0] or below[0] <= 0:
+        return None
     try:
-        lows = [find_box(access, buffer, {**dict(inner), index: i})[0][0] for i in range(4)]
+        low = find_box(access, plan.buffers[access.buffer], {**dict(inner), index: 0})[0][0]
     except ValueError:
         return None
-    steps = {b - a for a, b in pairwise(lows)}
-    return (steps.pop(), lows[0]) if len(steps) == 1 else None
+    return below[0], low
+
+
+def _without_clamp(bound: Expr | None, extent: int) -> Expr | None:
+    """An upper bound without a `min` with the buffer's end: what it cuts off does not exist."""
+    if isinstance(bound, Call) and bound.function == "min":
+        free = [argument for argument in bound.args if not (isinstance(argument, Int) and argument.value >= extent)]
+        return free[0] if len(free) == 1 else bound
+    return bound
+
+
+def _follows(part: Slice, index: str) -> bool:
+    return any(bound is not None and index in names_in(bound) for bound in (part.lo, part.hi))
+
+
+def _is_even(expr: Expr | None, index: str) -> bool:
+    """Whether an expression comes back to its values with the index: it is free of it but for ``%``."""
+    if expr is None or index not in names_in(expr):
+        return True
+    if isinstance(expr, Binary):
+        if expr.op == "%" and isinstance(expr.right, Int):
+            linear = linear_in(expr.left, index)
+            return linear is not None or _is_even(expr.left, index)
+        return _is_even(expr.left, index) and _is_even(expr.right, index)
+    if isinstance(expr, Call):
+        return all(_is_even(argument, index) for argument in expr.args)
+    return False
+
+
+def _is_uneven(access: Access, index: str) -> bool:
+    """Whether a region is not the same again some iterations later."""
+    return not all(_is_even(bound, index) for part in access.region for bound in (part.lo, part.hi))

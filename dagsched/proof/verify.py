@@ -10,6 +10,8 @@ counts stands in ``dagsched.proof.counts``, the state that it compares in ``dags
 
 from __future__ import annotations
 
+from typing import Any
+
 from dagsched.cost.model import Limits
 from dagsched.plan.expressions import ExpressionError
 from dagsched.plan.model import Plan
@@ -18,7 +20,7 @@ from dagsched.proof.instances import counts_by_version, largest_constant, list_s
 from dagsched.proof.model import Problem, Proof
 from dagsched.proof.rhythm import find_drain, find_rhythm
 from dagsched.proof.run import Found, Outcome, Subject
-from dagsched.proof.witness import write_witness
+from dagsched.proof.witness import NoChainError, write_witness
 from dagsched.schedule.model import EventStep, LoopStep, OpStep, Schedule, SyncStep
 
 
@@ -39,7 +41,13 @@ def verify_schedule(plan: Plan, schedule: Schedule, limits: Limits | None = None
     races = [found for found in outcome.hazards.values() if not found.ordered]
     problems = [Problem(code, text) for (code, _), text in sorted(outcome.problems.items())]
     problems += [Problem("V110", describe_race(subject, found)) for found in races]
-    document = write_witness(subject, outcome, coverage) if not problems else {}
+    document: dict[str, Any] = {}
+    if not problems:
+        try:
+            document = write_witness(subject, outcome, coverage)
+        except NoChainError as error:
+            text = f"the order by `{error}` cannot be written down: a compiled schedule records right behind an op"
+            problems.append(Problem("V100", text))
     return Proof(tuple(problems), coverage.text, len(outcome.hazards), document, coverage.complete)
 
 

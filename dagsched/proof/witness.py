@@ -18,8 +18,12 @@ NEAR = 64
 """So many waits are looked at one by one."""
 
 
+class NoChainError(Exception):
+    """Two ops are ordered by more than ops, records right behind them, and waits: compiled schedules are not."""
+
+
 def write_witness(subject: Subject, outcome: Outcome, coverage: Coverage) -> dict[str, Any]:
-    """The document of ``proof.json``."""
+    """The document of ``proof.json``; raises :class:`NoChainError`."""
     hazards = [_hazard(subject, found) for found in sorted(outcome.hazards.values(), key=_order)]
     return {
         "dagsched": VERSION,
@@ -64,7 +68,8 @@ def find_chain(subject: Subject, first: Instance, second: Instance) -> list[dict
         if waiter is not node:
             links.append(_stream_link(subject, waiter, node))
         source = joined.recorded.last
-        assert source is not None
+        if source is None or not (source is first or precedes(first, source)):
+            raise NoChainError(joined.recorded.event)
         links.append(
             {
                 "by": "wait",
@@ -100,7 +105,7 @@ def _last_wait_that_knows(node: Instance, first: Instance) -> tuple[Joined, Inst
     for joined in at.waits:
         if joined.recorded.clock[first.stream] >= first.position:
             return joined, at
-    raise AssertionError("an ordered pair has a chain")
+    raise NoChainError(node.name)  # it is the host that has waited
 
 
 def _stream_link(subject: Subject, earlier: Instance, later: Instance) -> dict[str, Any]:

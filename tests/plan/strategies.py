@@ -27,7 +27,7 @@ from dagsched.plan.model import (
 )
 
 ODD = ["class", "int", "a b", "x*/y", "名前", "<script>", "on",
-       "null", "1", "1.5", "0x1f", "~", "- a", "a: b", "#c", "it's",
+       "null", "1", ".5", "0x1f", "~", "- a", "a: b", "#c", "it's",
        '"q"', "a, b", "{x}", "%", "&a", "*a", "!t", "|", ">", "\\", "2024-01-01",
        "1:30", "y", "=", "<<", "a #b", "é"]  # fmt: skip
 NAMES = st.sampled_from(ODD) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(

@@ -16,6 +16,7 @@ from dagsched.plan.model import Access, After, Loop, Mode, Op, OpKind, Plan, Rin
 from dagsched.plan.reader import default_name, read_plan, read_plan_with_warnings
 from dagsched.plan.writer import plan_text
 
+NUMBER = "write a number there, or compute the whole outside and make it a parameter"
 HEAD = """\
 dagsched: 1
 params: {n: null, m: 4}
@@ -255,12 +256,9 @@ def test_copies_of_moving_regions_are_compared() -> None:
         ("{loop: i, count: -1, ops: [{compute: f}]}", [("P117", 22)], "write a count from 0 up"),
         ("{loop: i, count: m-5, ops: [{compute: f}]}", [("P117", 22)], "write a count from 0 up"),
         ("{loop: i, count: 1//0, ops: [{compute: f}]}", [("P105", 25)], "for example `count: frames` or `count: 8`"),
-        (
-            "{loop: i, count: 8 % m, ops: [{compute: f}]}",
-            [("P105", 26)],
-            "write a number there, or compute the whole outside and make it a parameter",
-        ),
-        ("{loop: i, count: 8 // min(4 % (m + 1)), ops: [{compute: f}]}", [("P105", 22)], None),
+        ("{loop: i, count: 8 % m, ops: [{compute: f}]}", [("P105", 26)], NUMBER),
+        ("{loop: i, count: 8 // (m + 1), ops: [{compute: f}]}", [("P105", 22)], NUMBER),
+        ("{loop: i, count: 'min(9, 4 % (m+1))', ops: [{compute: f}]}", [("P105", 35)], NUMBER),
         ("{loop: i, count: 2.5, ops: [{compute: f}]}", [("P103", 22)], "for example `count: frames`"),
         ("{loop: i, count: frames, ops: [{compute: f}]}", [("P112", 22)], "declare it: `params: {frames: null}`"),
         ("{loop: i, count: 99999999999999999999, ops: [{compute: f}]}", [("P117", 22)], None),

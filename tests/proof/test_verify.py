@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dagsched.compiler import compile_plan
 from dagsched.cost.model import Limits
-from dagsched.diagnostics import Source
+from dagsched.diagnostics import PlanError, Source
 from dagsched.plan.expressions import names_in_condition, parse_condition, parse_expression
 from dagsched.plan.model import Loop, Plan, Ring
 from dagsched.plan.reader import read_plan
-from dagsched.plan.resolve import name_versions
+from dagsched.plan.resolve import name_versions, resolve_plan
 from dagsched.proof.model import Proof
 from dagsched.proof.recheck import recheck_proof
 from dagsched.proof.rhythm import _looks_at
@@ -314,3 +314,58 @@ def test_a_guard_looks_at_the_start_the_end_or_the_middle(guard: str, count: str
     (comparison,) = parse_condition(guard)
     names = names_in_condition((comparison,)) - {"i"}
     assert _looks_at(comparison, "i", names, parse_expression(count)) == looks
+
+
+UNEVEN = """\
+dagsched: 1
+params: {n: null}
+buffers:
+  b: {place: device, size: 400, input: true}
+ops:
+  - loop: i
+    count: n
+    ops:
+      - {name: step, compute: f, writes: ["b[%s]"], stream: s}
+      - {name: all, compute: f, writes: [b], stream: s}
+      - {name: look, compute: f, reads: ["b[9:10]"], stream: t}
+"""
+
+
+@pytest.mark.parametrize(
+    "region",
+    ["i:min(i+1, 400)", "i:i+1", "i:min(i+1, 30)+1", "i//2:i//2+1", "i*i:i*i+1", "2*i:3*i+1", "0:i+1", "i:400"],
+)
+def test_what_a_region_touches_later_is_not_taken_from_what_it_touched(region: str) -> None:
+    """Whoever writes all of a buffer wipes out what the loop's state tells of it, and not where regions are next."""
+    plan = resolve_plan(read_plan(Source("uneven.yaml", UNEVEN % region)))
+    schedule = build_schedule(plan, {"step": "s", "all": "s", "look": "t"})
+    assert verify_schedule(plan, schedule).holds
+    late = [wait for wait in waits_of(schedule) if any(p.after.startswith("step@") for p in wait.protects)]
+    assert late
+    for wait in late:
+        spoiled = without(schedule, wait)
+        assert any(unordered(plan, spoiled, {"n": n}) for n in range(25))
+        assert "V110" in codes(verify_schedule(plan, spoiled))
+
+
+@pytest.mark.parametrize("region", ["min(i, 9):min(i, 9)+1", "max(20-i, 9):max(20-i, 9)+2"])
+def test_a_loop_without_end_whose_regions_are_uneven_is_refused(region: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        build_schedule(
+            resolve_plan(read_plan(Source("uneven.yaml", UNEVEN % region))), {"step": "s", "all": "s", "look": "t"}
+        )
+    assert caught.value.diagnostics[0].code == "P240"
+
+
+def test_a_region_that_a_count_moves_is_gone_through_one_by_one() -> None:
+    """Only where the count is 60 does the last op touch what the first has written."""
+    text = (
+        "dagsched: 1\nparams: {n: null}\nbuffers:\n  b: {place: device, size: 9000, input: true}\n"
+        "  c: {place: device, size: 8, input: true}\nops:\n"
+        '  - {name: first, compute: f, writes: ["b[60:61]"], stream: s}\n'
+        "  - loop: i\n    count: n\n    ops:\n      - {name: work, compute: f, updates: [c], stream: s}\n"
+        '  - {name: last, compute: f, updates: ["b[n:n+1]"], stream: t}\n'
+    )
+    plan = resolve_plan(read_plan(Source("moved.yaml", text)))
+    proof = verify_schedule(plan, build_schedule(plan, {"first": "s", "work": "s", "last": "t"}))
+    assert proof.counts != "every count `n` from 0 up"
