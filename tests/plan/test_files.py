@@ -143,9 +143,9 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 @pytest.mark.parametrize("name", ["x.yaml", "x.json"])
 def test_hostile_files_end_quickly(text: str, code: str, name: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     (fault,) = faults(text, name)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert fault.code == (code if name == "x.yaml" or text[0] == "[" or '"' in text else "P012")
 
 

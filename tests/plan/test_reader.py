@@ -409,9 +409,9 @@ def test_a_plan_of_2000_ops_is_read_quickly() -> None:
     ops = [
         f"  - {{name: op{n}, compute: f, reads: ['b[0:{n % 7 + 1}]'], writes: [d], time: 5 us}}\n" for n in range(2_000)
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(read(HEAD + "".join(ops)).items) == 2_000
-    assert time.perf_counter() - start < 3  # 0.3 s on an idle machine
+    assert time.process_time() - start < 3  # CPU seconds: 0.4 s, and minutes where each op goes through all others
 
 
 SEEDS = HEAD + (

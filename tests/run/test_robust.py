@@ -110,4 +110,4 @@ def test_ctrl_c_does_not_wait_for_a_function_that_never_returns(tmp_path: Path) 
         process.send_signal(signal.SIGINT)
         began = monotonic()
         assert process.wait(30) == 130
-        assert monotonic() - began < 5  # about half a second on a quiet machine, ten without care
+        assert monotonic() - began < 8  # about half a second on a quiet machine, ten without care
