@@ -194,6 +194,8 @@ class _Attack:
         self.tally.runs += sampled.runs
         self.tally.steps += sampled.steps
         self.tally.trails |= sampled.trails
+        if sampled.cut:
+            self.notes.append(f"{sampled.runs:,} of {examples:,} attacks were drawn before the time limit was reached")
         if sampled.outcome is not None and sampled.subject is not None:
             return self.report(sampled.subject, sampled.outcome)
         return None

@@ -127,7 +127,7 @@ class WaitTrial:
 @dataclass(frozen=True, slots=True)
 class Explored:
     """How much was tried. ``whole``: no interleaving at these counts can fail, since the runs decide it (``how`` says
-    why); ``gaps`` say what was left out, ``notes`` what needed no trying."""
+    why); ``gaps`` say what was left out, ``notes`` what was not tried and did not need to be."""
 
     interleavings: int = 0
     distinct: int = 0

@@ -121,13 +121,15 @@ class _TimeUp(BaseException):
 
 @dataclass(slots=True)
 class Sampled:
-    """What sampling came to. ``trails`` holds a number for each different interleaving; ``steps`` counts moves."""
+    """What sampling came to. ``trails`` holds a number for each different interleaving; ``steps`` counts moves;
+    ``cut``: it was told to stop before all attacks were made."""
 
     outcome: Outcome | None = None
     subject: Subject | None = None
     runs: int = 0
     steps: int = 0
     trails: set[int] = field(default_factory=set)
+    cut: bool = False
 
 
 def sample(
@@ -144,6 +146,7 @@ def sample(
 
     def fails(attack: Attack) -> bool:
         if stop():
+            found.cut = True
             raise _TimeUp
         subject = subjects[attack.counts]
         outcome = run_attack(subject, attack)

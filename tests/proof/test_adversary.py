@@ -224,6 +224,17 @@ def test_a_limit_is_told() -> None:
     assert any("time limit" in gap for gap in attempt.explored.gaps)
 
 
+def test_attacks_that_were_not_drawn_are_told() -> None:
+    """Where the runs before decide it nothing is left open; that fewer attacks were drawn is said all the same."""
+    schedule = compile_plan(read_plan(Source("pipeline.yaml", PIPELINE))).schedule
+    few, cut = (
+        attack_schedule(schedule, options=Options(examples=number, time_limit=limit, waits=False)).explored
+        for number, limit in ((5, 600), (10_000_000, 1))
+    )
+    assert few.whole and few.notes == ()
+    assert cut.whole and any("of 10,000,000 attacks were drawn" in note for note in cut.notes)
+
+
 def test_two_thousand_ops_take_a_run_each() -> None:
     """A layered program of 2,000 ops: every op is held back once, and nothing is left open."""
     steps: list[OpStep | EventStep] = []
