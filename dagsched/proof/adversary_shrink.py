@@ -31,15 +31,22 @@ def shrink(subject: Subject, outcome: Outcome, stop: Stop) -> Outcome:
     if outcome.freed:
         return outcome
     test = _test(subject, outcome)
-    whole = [(entry, 0) for entry, part in outcome.trail if part != 2]
-    best = test(whole) or test(outcome.trail) or outcome
+    best = _make_whole(outcome, test)
     if best.miss is not None and subject.program.monotone:
         shorter = _keep_needed(subject, best, test)
-        if shorter is not None and len(shorter.trail) > MOST_SORTED:
-            return shorter
-        best = shorter or best
-    best = _drop(best, test, stop) if best.stuck else _cut_queues(subject, best, test, stop)
-    return _sort(subject, best, test, stop)
+        # A miss that comes late in the issue order has more before it there than in the run that showed it.
+        if shorter is not None and len(shorter.trail) <= len(best.trail):
+            if len(shorter.trail) > MOST_SORTED:
+                return shorter
+            best = shorter
+    if best.stuck:
+        return _drop(best, test, stop)
+    while True:
+        best = _cut_queues(subject, best, test, stop)
+        sorted_ = _sort(subject, best, test, stop)
+        if sorted_ is best:
+            return best
+        best = sorted_  # in another order there may be more that can be left out
 
 
 def _test(subject: Subject, outcome: Outcome) -> Test:
@@ -50,6 +57,14 @@ def _test(subject: Subject, outcome: Outcome) -> Test:
         return again if (again.stuck if stuck else again.miss is not None) else None
 
     return test
+
+
+def _make_whole(outcome: Outcome, test: Test) -> Outcome:
+    """The same run with all work in one piece: what an access meets is compared with what has begun as done, and with
+    what has not ended as not done, so that one of the two shows the same miss."""
+    begins = [(entry, 0) for entry, part in outcome.trail if part != 2]
+    ends = [(entry, 0) for entry, part in outcome.trail if part != 1]
+    return test(begins) or test(ends) or test(outcome.trail) or outcome
 
 
 def _keep_needed(subject: Subject, best: Outcome, test: Test) -> Outcome | None:
