@@ -160,6 +160,38 @@ def test_what_is_shrunk_still_fails_and_is_no_longer(
     assert failure.headline and failure.steps
 
 
+@pytest.mark.parametrize(
+    ("steps", "trail", "wanted"),
+    [
+        pytest.param(
+            [
+                "{stream: a, op: early, writes: [x]}",
+                "{stream: b, set: count}",
+                "{stream: c, op: apart}",
+                "{stream: b, op: use, reads: [x]}",
+                "{stream: c, op: late, updates: [x]}",
+            ],
+            [(3, 0)],
+            [(3, 0)],
+            id="the run of what is needed is longer",
+        ),
+        pytest.param(
+            ["{stream: a, op: use, reads: [x]}", "{stream: b, op: next, writes: [x]}", "{stream: a, reset: F}"],
+            [(0, 1), (1, 0), (0, 2)],
+            [(1, 0), (0, 0)],
+            id="in parts, and in one piece as well",
+        ),
+    ],
+)
+def test_what_is_shrunk(steps: list[str], trail: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> None:
+    text = "dagsched-schedule: 1\nevent_model: flag\nsteps:\n" + "".join(f"  - {step}\n" for step in steps)
+    subject = subject_of(read_schedule(Source("short.yaml", text)))
+    run_as_issued(subject)
+    outcome = replay(subject, trail)
+    assert outcome.failed and outcome.trail == trail
+    assert shrink(subject, outcome, lambda: False).trail == wanted
+
+
 def test_work_can_take_effect_in_parts() -> None:
     """Half of a frame is new: the copy has begun, the reader has run, the copy ends."""
     schedule = read_schedule(Source("racing.yaml", RACING))
