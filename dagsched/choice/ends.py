@@ -15,7 +15,7 @@ from dagsched.choice.evaluate import Score
 from dagsched.choice.priorities import rank_upward
 from dagsched.choice.problem import Candidate, Problem
 from dagsched.choice.restore import restore_known
-from dagsched.choice.rounds import Part, Rounds, is_issuable, score_rounds
+from dagsched.choice.rounds import Part, Rounds, score_rounds
 from dagsched.choice.search import Found
 from dagsched.choice.splits import split_streams
 
@@ -35,7 +35,7 @@ def propose_ends(rounds: Rounds, start: Candidate, steps: int) -> Candidate | No
         return None
 
     def judge(_: Problem, candidate: Candidate) -> Score:
-        return score_rounds(rounds, candidate) if is_issuable(rounds, candidate) else Score(1 << 80, 0, 0)
+        return score_rounds(rounds, candidate)
 
     known = Found(judge(problem, start), start)
     best = known

@@ -16,12 +16,9 @@ from random import Random
 from dagsched.choice.evaluate import Score
 from dagsched.choice.problem import FREE, Candidate, Problem
 from dagsched.choice.restore import restore_known
-from dagsched.choice.rounds import Rounds, is_issuable, score_rounds
+from dagsched.choice.rounds import NEVER, Rounds, is_issuable, score_rounds
 from dagsched.choice.search import Found, propose_neighbour, search_nearby
 from dagsched.choice.splits import split_streams
-
-_NEVER = Score(1 << 80, 0, 0)
-"""The score of what cannot be issued."""
 
 _CUTS = 0.12
 """How often a neighbour issues a part of a body earlier or later, instead of moving ops."""
@@ -64,10 +61,9 @@ def propose_candidates(rounds: Rounds, starts: Sequence[Candidate], steps: int, 
     pool = _Pool({})
 
     def judge(_: Problem, candidate: Candidate) -> Score:
-        if not is_issuable(rounds, candidate):
-            return _NEVER
         score = score_rounds(rounds, candidate)
-        pool.add(Found(score, candidate))
+        if score is not NEVER:
+            pool.add(Found(score, candidate))
         return score
 
     known = sorted((Found(judge(problem, start), start) for start in starts), key=lambda found: found.score)

@@ -27,6 +27,9 @@ SPANS = (15, 6, 4, 2)
 _PERIODS = 12
 """Iterations that the interval is told by where there are as many: a multiple of the periods that loops often have."""
 
+NEVER = Score(1 << 80, 0, 0)
+"""The score of what cannot be issued."""
+
 _PARAMETER = 1 << 20
 """What a parameter counts as."""
 
@@ -123,7 +126,12 @@ def make_rounds(
 
 
 def score_rounds(rounds: Rounds, candidate: Candidate) -> Score:
-    """The time of one iteration of each open loop, one after another; where there is none, that of the whole run."""
+    """The time of one iteration of each open loop, one after another; where there is none, that of the whole run.
+
+    ``NEVER`` for a candidate that cannot be issued.
+    """
+    if not is_issuable(rounds, candidate):
+        return NEVER
     ticks = kept = 0
     for stretch in rounds.stretches:
         issued = issue_rounds(stretch, candidate)
