@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import dagsched
 from dagsched.library import Schedule
 
@@ -67,6 +70,22 @@ ops:
       - {name: scale, compute: scale, reads: [t], writes: [sums], time: 1 ms}
       - {name: down, copy: {from: sums, to: out}}
 """
+
+
+def read(item: int, a: Any) -> None:
+    """Of ``PIPELINE`` and ``FEW``: every element is the source's item."""
+    a[:] = item
+
+
+def work(x: Any, y: Any) -> None:
+    y[:] = x * 10
+
+
+def show(b: Any, i: int) -> tuple[int, int]:
+    return i, int(b[0])
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"read": read, "work": work, "show": show}
 
 
 def schedule_of(text: str) -> Schedule:

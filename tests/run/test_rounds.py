@@ -34,22 +34,7 @@ from tests.passes.build import build_schedule
 from tests.run.bindings import check_bindings
 from tests.run.interleave import find_violation, interleave
 from tests.run.meaning import Functions, inputs_of, require_meaning
-from tests.run.plans import FEW, schedule_of
-
-
-def read(item: int, a: Any) -> None:
-    a[:] = item
-
-
-def work(x: Any, y: Any) -> None:
-    y[:] = x * 10
-
-
-def show(b: Any, i: int) -> tuple[int, int]:
-    return i, int(b[0])
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {"read": read, "work": work, "show": show}
+from tests.run.plans import FEW, FUNCTIONS, schedule_of
 
 
 def test_the_plan_shares_a_stream_between_early_and_late_ops() -> None:

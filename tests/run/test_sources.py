@@ -13,22 +13,7 @@ import pytest
 
 import dagsched
 from dagsched.diagnostics import UsageError
-from tests.run.plans import OUTPUT, PIPELINE, schedule_of
-
-
-def read(item: int, a: Any) -> None:
-    a[:] = item
-
-
-def work(x: Any, y: Any) -> None:
-    y[:] = x * 10
-
-
-def show(b: Any, i: int) -> tuple[int, int]:
-    return i, int(b[0])
-
-
-FUNCTIONS = {"read": read, "work": work, "show": show}
+from tests.run.plans import FUNCTIONS, OUTPUT, PIPELINE, read, schedule_of, show, work
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 50])
