@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
+from tests.emit.driver import Emitted, build, run_cases
 from tests.emit.pipelines import Pipeline
 from tests.emit.sequential import Sequential
+
+COUNTS = (0, 1, 2, 7)
+
+BATCH = 25
+"""Pipelines in a program of many."""
 
 
 def agrees(
@@ -21,3 +29,18 @@ def agrees(
         final = meaning.final(buffer.name, buffer.ring.depth or 1)
         if buffer.output and final is not None:
             assert outputs[buffer.name, final[0]] == final[1].hex(), f"{buffer.name} for {counts}"
+
+
+def agree_in_batches(folder: Path, pipelines: list[Pipeline], program_of: Callable[[Pipeline], Emitted]) -> None:
+    """Run many pipelines, some to a program, for some counts with several timings each."""
+    for start in range(0, len(pipelines), BATCH):
+        batch = pipelines[start : start + BATCH]
+        place = folder / str(start)
+        place.mkdir()
+        program = build(place, [program_of(pipeline) for pipeline in batch])
+        for number, pipeline in enumerate(batch):
+            cases = [(count, seed) for count in COUNTS for seed in (0, 1, 2)]
+            answers = run_cases(program, [pipeline.command(number, count, seed) for count, seed in cases])
+            for (count, _), answer in zip(cases, answers, strict=True):
+                assert answer[-1] == {"alive": 0}, pipeline.plan.name
+                agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])

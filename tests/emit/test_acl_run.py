@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from dagsched.schedule.model import EventStep
-from tests.emit.agreement import agrees
+from tests.emit.agreement import COUNTS, agree_in_batches, agrees
 from tests.emit.driver import build, run_cases
 from tests.emit.pipelines import Pipeline, compile_all
 from tests.emit.random_plans import random_pipelines
 
-COUNTS = (0, 1, 2, 7)
 NAMES = ["batches", "chunks", "detector", "dynamic", "mixed", "names", "once", "regions"]
 FAULTS = [
     ("aclrtMemcpyAsync", 1), ("aclrtMemcpyAsync", 2), ("aclrtMemcpy2dAsync", 2), ("aclrtMemsetAsync", 1),
@@ -177,14 +176,4 @@ def _sorted(answers: list[dict[str, object]]) -> list[str]:
 def test_random_plans(tmp_path: Path) -> None:
     """More of them: ``DAGSCHED_RANDOM_PLANS=300 pytest tests/emit/test_acl_run.py -k random``."""
     pipelines = random_pipelines(first=1000, count=int(os.environ.get("DAGSCHED_RANDOM_PLANS", "8")))
-    for start in range(0, len(pipelines), 25):
-        batch = pipelines[start : start + 25]
-        folder = tmp_path / str(start)
-        folder.mkdir()
-        program = build(folder, [pipeline.emitted for pipeline in batch])
-        for number, pipeline in enumerate(batch):
-            cases = [(count, seed) for count in COUNTS for seed in (0, 1, 2)]
-            answers = run_cases(program, [pipeline.command(number, count, seed) for count, seed in cases])
-            for (count, _), answer in zip(cases, answers, strict=True):
-                assert answer[-1] == {"alive": 0}, pipeline.plan.name
-                agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])
+    agree_in_batches(tmp_path, pipelines, lambda pipeline: pipeline.emitted)

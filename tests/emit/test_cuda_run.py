@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.emit.agreement import agrees
+from tests.emit.agreement import COUNTS, agree_in_batches, agrees
 from tests.emit.driver import build, run_cases
 from tests.emit.pipelines import Pipeline, compile_all
 from tests.emit.random_plans import random_pipelines
 
-COUNTS = (0, 1, 2, 7)
 NAMES = ["batches", "chunks", "detector", "dynamic", "mixed", "names", "once", "regions"]
 FAULTS = [
     ("cudaMemcpyAsync", 2), ("cudaMemcpy2DAsync", 1), ("cudaMemsetAsync", 1), ("cudaEventRecord", 4),
@@ -82,14 +81,4 @@ def test_init_fails_without_a_trace(function: str, number: int, pipelines: list[
 def test_random_plans(tmp_path: Path) -> None:
     """More of them: ``DAGSCHED_RANDOM_PLANS=300``."""
     found = random_pipelines(first=40000, count=int(os.environ.get("DAGSCHED_RANDOM_PLANS", "4")))
-    for start in range(0, len(found), 25):
-        batch = found[start : start + 25]
-        folder = tmp_path / str(start)
-        folder.mkdir()
-        program = build(folder, [pipeline.cuda for pipeline in batch])
-        for number, pipeline in enumerate(batch):
-            cases = [(count, seed) for count in COUNTS for seed in (0, 1, 2)]
-            answers = run_cases(program, [pipeline.command(number, count, seed) for count, seed in cases])
-            for (count, _), answer in zip(cases, answers, strict=True):
-                assert answer[-1] == {"alive": 0}, pipeline.plan.name
-                agrees(pipeline, pipeline.counts(count), answer[: answer.index({"again": True})])
+    agree_in_batches(tmp_path, found, lambda pipeline: pipeline.cuda)
