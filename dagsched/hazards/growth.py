@@ -44,7 +44,7 @@ class Growth:
         return hi <= self.front(iteration) and not any(lo < cut < hi for cut in self.cuts)
 
     def place(self, box: Box, iteration: int) -> tuple[object, ...]:
-        """A box with bounds told as constants, or relative to the front; by itself where constants lie ahead."""
+        """A box with bounds told as constants, or relative to a settled round; by itself where constants lie ahead."""
         told: list[object] = list(box)
         last = self.cuts[-1] if self.cuts else 0
         ends = []
@@ -52,7 +52,7 @@ class Growth:
             if bound in self.cuts:
                 ends.append((0, bound, 0))
             else:
-                early = iteration + 1 if min(bound, self.front(iteration)) < last else 0
+                early = iteration + 1 if bound < last else 0
                 ends.append((1, bound - self.step * iteration, early))
         told[self.axis] = tuple(ends)
         return tuple(told)

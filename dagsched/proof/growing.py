@@ -41,10 +41,10 @@ class Growing:
         return (*box[: self.axis], (lo, hi), *box[self.axis + 1 :])
 
     def tell(self, box: Box, iteration: int) -> tuple[object, ...]:
-        """A box relative to an iteration; while constants lie ahead of it, it is like that of no other iteration."""
+        """A box relative to a settled iteration; while constants lie ahead of it, it is like that of no other one."""
         beyond = max(self.constants)
         moved = self.step * iteration
-        ahead = min([self.low + moved, *(at for at in box[self.axis] if at not in self.constants)])
+        ahead = min((at for at in box[self.axis] if at not in self.constants), default=beyond)
         ends = [(0, at) if at in self.constants else (1, at - moved) for at in box[self.axis]]
         told = (*ends, (2, iteration if ahead < beyond else -1))
         return (*box[: self.axis], told, *box[self.axis + 1 :])
